@@ -1,0 +1,29 @@
+#pragma once
+// The library's front door: compile a model, run the plan, read the result.
+#include <memory>
+#include <string>
+
+#include "graph/onnx/importer.h"
+#include "passes/compile_options.h"
+#include "passes/pass.h"
+#include "runtime/exec/executor.h"
+#include "runtime/plan/plan.h"
+#include "runtime/plan/verifier.h"
+
+namespace zeroplan {
+
+// Import, pipeline, emit, verify. Throws ErrorList with all problems of the model.
+Plan compile(const std::string& model_path, CompileOptions options, const PassObserver& observer = {});
+
+// Weights by range from the files that the plan names, checked against their digest.
+WeightReader open_weights(const Plan& plan, const std::string& model_path = {});  // empty: header.model_path
+
+// An executor with the plan's own weights, one thread group per rank.
+std::unique_ptr<Executor> make_executor(const Plan& plan, ExecutorOptions options = {});
+
+// The trained model beside its original (graph/onnx/exporter.h).
+void export_trained(Executor& executor, const std::string& path);
+
+const char* version();
+
+}  // namespace zeroplan

@@ -1,0 +1,30 @@
+#pragma once
+// Element types. Floating point is what a gradient can flow through.
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace zeroplan {
+
+enum class DType : uint8_t { f32, f64, i64, i32, u8, boolean };
+
+int64_t dtype_bytes(DType dtype);
+bool is_floating(DType dtype);
+std::string_view dtype_name(DType dtype);
+DType parse_dtype(std::string_view name);  // throws Error on an unknown name
+
+// Calls fn with a value of the C++ type behind `dtype`: visit_dtype(t, [&](auto zero) { using T = decltype(zero); … }).
+template <typename Fn>
+decltype(auto) visit_dtype(DType dtype, Fn&& fn) {
+  switch (dtype) {
+    case DType::f64: return fn(double{});
+    case DType::i64: return fn(int64_t{});
+    case DType::i32: return fn(int32_t{});
+    case DType::u8: return fn(uint8_t{});
+    case DType::boolean: return fn(bool{});
+    case DType::f32: break;
+  }
+  return fn(float{});
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,54 @@
+#pragma once
+// Kernels: free functions over views. A kernel never allocates, never synchronises, never looks at another rank.
+#include <cstdint>
+
+#include "base/tensor_view.h"
+#include "graph/ir/graph.h"
+
+namespace zeroplan {
+
+// Numbers that change from step to step; one plan serves a whole run.
+struct RunScalars {
+  double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0.01, momentum = 0;
+  double clip = 0;               // largest global norm; 0: no clipping
+  int64_t step = 0;              // t, from 1 in the first update
+  int64_t micro_batch = 0;       // v
+  int64_t micro_batches = 1;     // V
+};
+
+// A parameter's extent in its unit, and what the update does to it.
+struct UnitExtent {
+  int64_t offset = 0;            // elements
+  int64_t elements = 0;
+  double decay = 1;              // 0: no weight decay
+};
+
+struct UnitArgs {
+  const UnitExtent* parameters = nullptr;
+  int count = 0;
+  int64_t padded_elements = 0;
+  int64_t first = 0;             // first element of the unit that operand 0 of the update covers (rank × shard, or 0 when whole)
+  int64_t covered = 0;           // number of elements covered from there
+};
+
+struct KernelArgs {
+  const TensorView* inputs = nullptr;   // data == nullptr: optional operand left out
+  int input_count = 0;
+  const TensorView* outputs = nullptr;
+  int output_count = 0;
+  void* workspace = nullptr;            // 128-byte aligned
+  int64_t workspace_bytes = 0;
+  const Attributes* attributes = nullptr;
+  const UnitArgs* unit = nullptr;
+  const RunScalars* scalars = nullptr;
+  int threads = 1;
+};
+
+using Kernel = void (*)(const KernelArgs&);
+
+// The CPU kernel of an op; nullptr for ops that have none (views, collectives, host).
+Kernel cpu_kernel(OpKind op);
+// Instruction set that the CPU kernels use on this machine: "avx512", "avx2" or "baseline".
+const char* cpu_instruction_set();
+
+}  // namespace zeroplan

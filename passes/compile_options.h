@@ -1,0 +1,37 @@
+#pragma once
+// Options of the compiler, one field per command-line option of `zeroplan compile` (same names).
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/dtype.h"
+
+namespace zeroplan {
+
+enum class OptimizerKind : uint8_t { adamw, adam, sgd };
+
+struct CompileOptions {
+  int ranks = 1;
+  int64_t batch = 0;                       // samples per optimizer step; 0: V × the batch that the graph bakes in, else 1 per micro-batch
+  int64_t micro_batches = 0;               // 0: default (ranks, or batch / baked batch)
+  int stage = 3;
+  std::map<std::string, int64_t> dims;     // --dim NAME=N
+  std::map<std::string, int> sample_axes;  // --sample-axis INPUT=AXIS, -1 for none
+  std::string loss;                        // --loss SPEC; empty: output of the graph
+  OptimizerKind optimizer = OptimizerKind::adamw;
+  double momentum = 0;
+  DType precision = DType::f32;
+  std::vector<std::string> unit_patterns;
+  int64_t unit_bytes = 0;                  // 0: auto
+  int prefetch = 1;
+  int64_t reduce_bytes = 0;                // 0: no limit
+  std::vector<std::string> train, freeze, tie, untie;  // patterns
+  int threads = 1;                         // per rank
+  bool eval = false;                       // also build the eval programs
+  bool read_weights = true;                // false: shapes only (estimate, --no-weights models)
+
+  int64_t samples_per_micro_batch() const { return batch / micro_batches; }
+};
+
+}  // namespace zeroplan

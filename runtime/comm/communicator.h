@@ -1,0 +1,38 @@
+#pragma once
+// Collectives among the ranks of one group. Gathers and reductions use separate communicators; each is used from one stream.
+// All ranks call the same operations in the same order; sizes are checked against each other.
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/dtype.h"
+#include "runtime/device/device.h"
+
+namespace zeroplan {
+
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  // full[r * bytes …] = shard of rank r. `shard` may be the rank's own part of `full`. NCCL: ncclAllGather.
+  virtual void all_gather(const void* shard, void* full, int64_t shard_bytes, Stream& stream) = 0;
+  // Ordered fold of the own shard: accumulator = ((accumulator + full of rank 0) + full of rank 1) + … over the first `contributors`
+  // ranks, element by element in `dtype`, no fused multiply-add. `full` holds size() × shard_elements elements.
+  virtual void reduce_scatter(const void* full, void* accumulator, int64_t shard_elements, DType dtype, int contributors, Stream& stream) = 0;
+  // data = sum over ranks in rank order, on every rank. f64 or i64; up to `capacity` bytes fixed at creation.
+  virtual void all_reduce(void* data, int64_t elements, DType dtype, Stream& stream) = 0;
+  virtual void broadcast(void* data, int64_t bytes, int root, Stream& stream) = 0;
+  virtual void barrier(Stream& stream) = 0;
+  // Ends every pending and later operation of all ranks with `reason`. Safe from any thread; the first reason wins.
+  virtual void abort(const std::string& reason) = 0;
+};
+
+// Communicators of n ranks that are threads of this process, index = rank. An operation that a peer does not join within `deadline`
+// fails, naming the missing ranks.
+std::vector<std::unique_ptr<Communicator>> make_local_communicators(int n, std::chrono::milliseconds deadline);
+
+}  // namespace zeroplan

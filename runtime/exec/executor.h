@@ -1,0 +1,83 @@
+#pragma once
+// Runs a plan: N ranks as threads of this process. One loop over steps per rank: no allocation, no look-up by name, no decision.
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/host_tensor.h"
+#include "kernels/kernel.h"
+#include "runtime/data/data_source.h"
+#include "runtime/plan/plan.h"
+
+namespace zeroplan {
+
+struct StepReport {
+  int64_t step = 0;                // index of the optimizer step, from 0
+  double loss = 0, weight = 0;
+  double grad_norm = 0, clipped_norm = 0, clip_factor = 1;
+  bool skipped = false;
+  bool stopped = false;            // a stop was asked for; nothing was updated
+  double step_ms = 0, compute_ms = 0, exposed_comm_ms = 0, data_ms = 0;  // of the slowest rank
+  int slowest_rank = 0;
+  int64_t arena_high_water = 0;    // bytes touched per rank, where ExecutorOptions::check_memory
+};
+
+struct EvalReport {
+  double loss = 0, weight = 0;
+  int64_t samples = 0;
+};
+
+// Faults and delays for tests, called around each step of each rank. May sleep or throw.
+using StepHook = std::function<void(int rank, Program program, int step_index, const Step& step)>;
+
+struct ExecutorOptions {
+  int64_t collective_deadline_ms = 60000;
+  bool check_memory = false;       // pattern fill and canaries: measures the high-water mark, throws if a step writes outside its tensors' arena
+  bool poison_padding = false;     // padding is NaN instead of 0
+  bool check_nan = false;          // every floating-point output is looked at: the first op that made a NaN or Inf is named
+  bool trace = false;
+  StepHook before_step, after_step;
+};
+
+struct TraceEvent {
+  int rank;
+  Program program;
+  int step_index;
+  int64_t begin_ns, end_ns;        // from the executor's start
+  int64_t train_step, micro_batch;
+};
+
+// Gives the raw bytes of a parameter's source: `count` elements from element `first`, converted to the plan's dtype, into `to`.
+using WeightReader = std::function<void(int parameter, int64_t first, int64_t count, void* to)>;
+
+class Executor {
+ public:
+  // Verifies nothing: run verify_plan first. Allocates every arena, starts the ranks, compares the plan's digest among them and runs `load`.
+  // `plans`: one for all ranks, or one per rank (for tests of disagreement).
+  Executor(std::vector<std::shared_ptr<const Plan>> plans, const WeightReader& weights, ExecutorOptions options);
+  ~Executor();
+
+  const Plan& plan() const;
+  // One optimizer step on samples [step·B, (step+1)·B) of the epoch given by `order` (null: in order). Scalars: lr and the rest for this step.
+  StepReport train_step(const DataSource& data, int64_t first_sample, const int64_t* order, const RunScalars& scalars);
+  // As train_step without the update: the gradients stay readable.
+  StepReport accumulate(const DataSource& data, int64_t first_sample, const int64_t* order, const RunScalars& scalars);
+  EvalReport evaluate(const DataSource& data);
+  // Sum over the window of the parameter's gradient, not divided by the weight; after accumulate().
+  HostTensor gradient(int parameter);
+  HostTensor weights(int parameter);
+  // Sets weight-decay multipliers by parameter index (default 1).
+  void set_decay(const std::vector<double>& multipliers);
+  void request_stop();             // async-signal-safe; the ranks agree on it in the next update
+  std::vector<TraceEvent> take_trace();
+  int64_t arena_bytes() const;     // per rank
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace zeroplan

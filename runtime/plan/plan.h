@@ -1,0 +1,190 @@
+#pragma once
+// The plan: plain data, the same for all ranks. Everything the executor does is listed here; it never sees a Graph.
+// The only rank-dependent quantity is rank × shard bytes, for tensors marked `per_rank`.
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "graph/ir/graph.h"
+
+namespace zeroplan {
+
+inline constexpr int kPlanFormat = 1;
+inline constexpr int64_t kArenaAlignment = 128;  // bytes, of every storage in an arena
+
+enum class Arena : uint8_t {
+  state,      // shards, moments, gradient shards, constants, metrics: live from program to program
+  transient,  // slots, reduce buffers, activations, workspace: placed by lifetime within one program
+  staging,    // one micro-batch of input data
+};
+inline constexpr int kArenas = 3;
+
+enum class TensorKind : uint8_t {
+  weights, gradients, moments, metrics, constant,        // state
+  slot, reduce_buffer, activation, workspace,            // transient
+  input,                                                 // staging
+};
+
+enum class StreamKind : uint8_t { compute, gather, reduce };
+inline constexpr int kStreams = 3;
+
+enum class StepKind : uint8_t { kernel, all_gather, reduce_scatter, all_reduce, free, copy, host };
+
+struct PlanTensor {
+  std::string name;
+  DType dtype = DType::f32;
+  Shape shape;
+  Strides strides;               // elements
+  TensorKind kind{};
+  Arena arena{};
+  int64_t offset = 0;            // bytes from the arena's start
+  bool per_rank = false;         // the address is offset + rank × unit shard bytes: a rank's own part of a replicated buffer
+  int32_t unit = kNone;
+  std::string origin;            // parameter or node of the model
+};
+
+// A tensor and the SSA value that a step expects to find in it, or leaves there.
+struct Operand {
+  int32_t tensor = kNone;        // kNone: optional operand left out
+  int32_t value = kNone;         // index into Plan::values
+  bool operator==(const Operand&) const = default;
+};
+
+// Operands by kind:
+//   kernel, copy     inputs and outputs in the order of the op; workspace where it asks for one
+//   all_gather       input: the unit's shard; outputs: the whole buffer first, then each parameter of the unit in unit order.
+//                    In place on a replicated buffer (stages 1, 2): the input is its per_rank part.
+//   reduce_scatter   inputs: the unit's gradient shard (accumulator), the whole buffer, then each parameter's gradient in unit order;
+//                    output: the new gradient shard, in place
+//   all_reduce       input and output: one tensor, in place, summed in rank order
+//   free             inputs: the whole buffer; nothing may read it afterwards
+//   host             load_unit: outputs the weights (shard or whole), zeroed moments and gradient shard; export_unit: inputs the whole buffer
+struct Step {
+  StepKind kind{};
+  OpKind op{};
+  StreamKind stream{};
+  std::vector<int32_t> waits;    // indices of earlier steps of this program on other streams that must have finished
+  bool records = false;          // some later step waits for this one
+  std::vector<Operand> inputs;
+  std::vector<Operand> outputs;
+  Operand workspace;
+  std::vector<std::pair<int32_t, int32_t>> in_place;  // (output, input) pairs that share bytes
+  Attributes attributes;
+  int32_t unit = kNone;
+  std::string origin;            // node of the model
+  double predicted_us = 0;
+  std::string reason;
+};
+
+struct PlanProgram {
+  Program program{};
+  std::vector<Step> steps;       // in issue order over all streams
+  // State at the program's borders, one entry per state tensor: the value it holds before the first and after the last step. A value
+  // that a later program reads under its entry name. Nothing else lives at a border.
+  std::vector<Operand> entry;
+  std::vector<Operand> exit;
+  double predicted_us = 0;
+};
+
+struct PlanValue {
+  std::string name;
+  int32_t parameter = kNone;     // the value is this parameter (gathered copies carry the same value)
+};
+
+struct PlanParameter {
+  Parameter parameter;           // name, shape, source, aliases
+  int32_t unit = kNone;
+  int64_t offset = 0;            // elements in the unit
+};
+
+struct PlanUnit {
+  std::string name;
+  DType dtype = DType::f32;
+  std::vector<UnitParameter> parameters;
+  int64_t padded_elements = 0;
+  int64_t shard_elements = 0;
+  bool trainable = true;
+  Placement weights{}, gradients{}, optimizer{};
+  int32_t weights_tensor = kNone;         // state: shard or whole buffer
+  int32_t gradient_tensor = kNone;        // state: shard (accumulator)
+  std::vector<int32_t> moment_tensors;    // state: shard or whole
+  int32_t slot_class = kNone;             // size class of its gather buffers
+};
+
+struct PlanInput {
+  std::string name;              // NAME.npy
+  DType dtype = DType::f32;      // of the tensor; data of another width is converted where exact
+  Shape shape;                   // of one micro-batch
+  int sample_axis = 0;           // -1: given whole
+  int32_t tensor = kNone;
+  int64_t limit = -1;            // integer inputs used as labels or indices: values must lie in [-limit, limit) or be `ignored`
+  bool label = false;            // labels: values in [0, limit) or `ignored`
+  int64_t ignored = 0;
+  bool has_ignored = false;
+};
+
+struct PlanConstant {
+  int32_t tensor = kNone;
+  std::string bytes;
+};
+
+struct PlanHeader {
+  int format = kPlanFormat;
+  std::string tool_version;
+  std::string model_path;        // as given at compile
+  std::string model_digest;      // xxh128 of the model file and the external ranges it names
+  std::string digest;            // xxh128 of the plan without this field
+  int ranks = 1;
+  int64_t batch = 1;             // samples per optimizer step
+  int64_t micro_batches = 1;     // V
+  int stage = 3;
+  int threads = 1;               // per rank
+  DType precision = DType::f32;
+  std::string optimizer;         // adamw | adam | sgd
+  double momentum = 0;           // sgd
+  int prefetch = 1;
+  int max_live_units = 2;        // gathered units live at once, at most
+  std::string device = "cpu";
+  std::string loss;              // description
+  std::string cost_source;
+  std::vector<std::pair<std::string, std::string>> options;  // effective value of every compile option, by name
+};
+
+// Tensors that the run loop reads or that kernels of the training step share, kNone where absent.
+struct PlanRoles {
+  int32_t metrics = kNone;       // f64 [2V + 2]: loss sums, weights, bad-data flag, stop flag
+  int32_t report = kNone;        // f64 [kReportFields], written by fold_metrics and clip_factor
+  int32_t norm_limbs = kNone;    // i64 [kNormLimbs]
+  int32_t eval_metrics = kNone;
+  int32_t eval_report = kNone;
+};
+
+struct Plan {
+  PlanHeader header;
+  std::vector<PlanTensor> tensors;
+  std::vector<PlanValue> values;
+  std::vector<PlanParameter> parameters;
+  std::vector<PlanUnit> units;
+  std::vector<PlanInput> inputs;
+  std::vector<PlanConstant> constants;
+  std::array<int64_t, kArenas> arena_bytes{};
+  std::array<int64_t, kPrograms> transient_lower_bound{};  // largest sum of live bytes, by program
+  std::vector<PlanProgram> programs;             // by Program, those that exist
+  PlanRoles roles;
+  std::vector<SourceNode> source;                // training graph: node operands index Plan::values
+  std::vector<std::pair<int32_t, int32_t>> gradients;  // (parameter, value of its final gradient)
+  std::vector<std::string> report_lines;         // import report: ties, splits, roles
+};
+
+const PlanProgram* find_program(const Plan& plan, Program program);
+// Bytes from the first to one past the last element of the tensor, from its offset.
+int64_t tensor_span_bytes(const PlanTensor& tensor);
+
+std::string serialize_plan(const Plan& plan);             // deterministic
+Plan parse_plan(const std::string& bytes, const std::string& name);  // throws Error naming `name` and the field; does not verify
+void save_plan(const Plan& plan, const std::string& path);           // atomic: temporary file, then rename
+Plan load_plan(const std::string& path);
+std::string plan_digest(const Plan& plan);                // of everything but header.digest
+
+}  // namespace zeroplan
