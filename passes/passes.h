@@ -1,0 +1,31 @@
+#pragma once
+// Every pass of the pipeline, in the order in which it runs. Each has its own file, named like it.
+#include "graph/ir/graph.h"
+#include "passes/compile_options.h"
+
+namespace zeroplan {
+
+// simplify
+bool canonicalize_views(Graph&, const CompileOptions&);   // merges reshape / transpose chains, drops the ones that change nothing
+bool fuse_norm(Graph&, const CompileOptions&);            // decomposed LayerNorm and RMSNorm
+bool fuse_gelu(Graph&, const CompileOptions&);            // GELU (erf, tanh) and SiLU
+bool fuse_attention(Graph&, const CompileOptions&);       // softmax(q kᵀ·scale + mask) v
+bool cse(Graph&, const CompileOptions&);
+bool dce(Graph&, const CompileOptions&);
+// train
+bool clone_eval(Graph&, const CompileOptions&);           // eval_step: the forward again, with its own values
+bool autodiff(Graph&, const CompileOptions&);
+bool fuse_elementwise(Graph&, const CompileOptions&);
+bool snapshot_source(Graph&, const CompileOptions&);      // keeps the training graph for the verifier
+// zero
+bool partition_units(Graph&, const CompileOptions&);
+bool insert_all_gather(Graph&, const CompileOptions&);
+bool insert_free(Graph&, const CompileOptions&);
+bool insert_reduce_scatter(Graph&, const CompileOptions&);
+bool optimizer_update(Graph&, const CompileOptions&);     // also load, save, eval_end and the metrics
+bool prefetch_edges(Graph&, const CompileOptions&);
+// lower
+bool schedule(Graph&, const CompileOptions&);
+bool materialize_views(Graph&, const CompileOptions&);
+
+}  // namespace zeroplan

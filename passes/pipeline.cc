@@ -1,0 +1,30 @@
+#include "passes/pass.h"
+#include "passes/passes.h"
+
+namespace zeroplan {
+
+const std::vector<Pass>& pipeline() {
+  static const std::vector<Pass> passes = {
+      {"canonicalize_views", canonicalize_views, "merge chains of reshape and transpose"},
+      {"fuse_norm", fuse_norm, "recognise LayerNorm and RMSNorm"},
+      {"fuse_gelu", fuse_gelu, "recognise GELU (erf, tanh) and SiLU"},
+      {"fuse_attention", fuse_attention, "recognise attention with causal or additive mask"},
+      {"cse", cse, "compute equal nodes once"},
+      {"dce", dce, "drop nodes that nothing reads"},
+      {"clone_eval", clone_eval, "copy the forward into the eval program"},
+      {"autodiff", autodiff, "append the backward, one vjp per node"},
+      {"fuse_elementwise", fuse_elementwise, "join chains of elementwise nodes"},
+      {"snapshot_source", snapshot_source, "keep the training graph for the verifier"},
+      {"partition_units", partition_units, "cut the parameters into shard units"},
+      {"insert_all_gather", insert_all_gather, "gather each unit before each use interval"},
+      {"insert_free", insert_free, "free each gathered unit after its interval"},
+      {"insert_reduce_scatter", insert_reduce_scatter, "reduce each unit's gradients after the last contribution"},
+      {"optimizer_update", optimizer_update, "build the update, load and save programs"},
+      {"prefetch_edges", prefetch_edges, "start gathers early within the slot limit"},
+      {"schedule", schedule, "order the nodes of each program"},
+      {"materialize_views", materialize_views, "copy where a kernel accepts no view"},
+  };
+  return passes;
+}
+
+}  // namespace zeroplan
