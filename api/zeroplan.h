@@ -15,6 +15,9 @@ namespace zeroplan {
 // Import, pipeline, emit, verify. Throws ErrorList with all problems of the model.
 Plan compile(const std::string& model_path, CompileOptions options, const PassObserver& observer = {});
 
+// The same up to and including pass `stop_after`; no plan.
+Graph compile_until(const std::string& model_path, CompileOptions options, const std::string& stop_after, const PassObserver& observer = {});
+
 // Weights by range from the files that the plan names, checked against their digest.
 WeightReader open_weights(const Plan& plan, const std::string& model_path = {});  // empty: header.model_path
 

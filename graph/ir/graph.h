@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/dtype.h"
@@ -158,6 +160,13 @@ struct Graph {
   // Nodes that read the value, in order; recomputed on each call of users().
   std::vector<std::vector<NodeId>> users() const;
   ValueId find(const std::string& name) const;   // kNone if absent
+  void rename(ValueId id, const std::string& name);  // makes the name unique; the only way to change one
+
+ private:
+  std::string unique_name(const std::string& wanted);
+  bool is_taken(const std::string& name) const;
+  std::unordered_map<std::string, ValueId> names_;  // may hold stale entries, misses none of values[0 … named_)
+  size_t named_ = 0;
 };
 
 std::string_view program_name(Program program);

@@ -66,5 +66,14 @@ OpClass op_class(OpKind kind);
 std::vector<OutputType> infer_node(const Graph& graph, const Node& node);  // op_def().infer with the node's name added to errors
 // Runs every node of `program` with the reference evaluators; `values` holds inputs, parameters and state by id and receives the rest.
 void evaluate_program(const Graph& graph, Program program, std::map<ValueId, HostTensor>& values);
+// One node alone: output types by infer, contents by its evaluator; throws Error where it has none. Missing operands: empty tensors.
+std::vector<HostTensor> evaluate_node(const Graph& graph, const Node& node, std::span<const HostTensor> in);
+// Strides and element offset of output `output` of a view node over an input with these strides; false: only a copy can do it.
+// Knows unit_view too, whose extents are in the unit and not in the node.
+bool view_geometry(const Graph& graph, const Node& node, int output, const Strides& in_strides, Strides& out_strides, int64_t& out_offset);
+
+// Attribute `dtype` of cast and fill is the type's name.
+Attributes::Value dtype_value(DType dtype);
+DType dtype_attribute(const Attributes& attributes);
 
 }  // namespace zeroplan

@@ -1,0 +1,87 @@
+#include "api/batching.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+
+namespace zeroplan {
+
+void resolve_batch(CompileOptions& options, int64_t baked_batch) {
+  int64_t& batch = options.batch;
+  int64_t& micro_batches = options.micro_batches;
+  if (micro_batches == 0) {
+    const bool from_baked = baked_batch > 0 && batch > 0 && batch % baked_batch == 0;
+    micro_batches = from_baked ? batch / baked_batch : options.ranks;
+  }
+  if (batch == 0) batch = micro_batches * (baked_batch > 0 ? baked_batch : 1);
+  if (batch % micro_batches != 0)
+    throw Error(fmt::format("--batch {} is not a multiple of the {} micro-batches; choose a --batch or a --micro-batches that divides it", batch,
+                            micro_batches));
+  const int64_t samples = batch / micro_batches;
+  if (baked_batch > 0 && samples != baked_batch)
+    throw Error(fmt::format("the model has a fixed batch of {}, but --batch {} in {} micro-batches gives {} samples each; use --micro-batches {}",
+                            baked_batch, batch, micro_batches, samples,
+                            batch % baked_batch == 0 ? fmt::to_string(batch / baked_batch) : fmt::format("V and --batch {}·V", baked_batch)));
+}
+
+namespace {
+
+std::string_view optimizer_name(OptimizerKind kind) {
+  switch (kind) {
+    case OptimizerKind::adamw: return "adamw";
+    case OptimizerKind::adam: return "adam";
+    case OptimizerKind::sgd: return "sgd";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> effective_options(const CompileOptions& o) {
+  std::vector<std::string> dims, axes;
+  for (const auto& [name, size] : o.dims) dims.push_back(fmt::format("{}={}", name, size));
+  for (const auto& [name, axis] : o.sample_axes) axes.push_back(fmt::format("{}={}", name, axis < 0 ? "none" : fmt::to_string(axis)));
+  auto joined = [](const std::vector<std::string>& list) { return fmt::format("{}", fmt::join(list, " ")); };
+  return {{"ranks", fmt::to_string(o.ranks)},
+          {"batch", fmt::to_string(o.batch)},
+          {"micro-batches", fmt::to_string(o.micro_batches)},
+          {"stage", fmt::to_string(o.stage)},
+          {"dim", joined(dims)},
+          {"sample-axis", joined(axes)},
+          {"loss", o.loss},
+          {"optimizer", std::string(optimizer_name(o.optimizer))},
+          {"momentum", fmt::to_string(o.momentum)},
+          {"precision", o.precision == DType::f64 ? "fp64" : "fp32"},
+          {"unit", joined(o.unit_patterns)},
+          {"unit-bytes", o.unit_bytes == 0 ? "auto" : fmt::to_string(o.unit_bytes)},
+          {"prefetch", fmt::to_string(o.prefetch)},
+          {"reduce-bytes", o.reduce_bytes == 0 ? "none" : fmt::to_string(o.reduce_bytes)},
+          {"train", joined(o.train)},
+          {"freeze", joined(o.freeze)},
+          {"tie", joined(o.tie)},
+          {"untie", joined(o.untie)},
+          {"threads", fmt::to_string(o.threads)},
+          {"eval", o.eval ? "yes" : "no"}};
+}
+
+void check_options(const CompileOptions& o) {
+  std::vector<std::string> problems;
+  auto range = [&](const char* name, auto value, auto low, auto high) {
+    if (value < low || value > high) problems.push_back(fmt::format("--{} {}: must be from {} to {}", name, value, low, high));
+  };
+  range("ranks", o.ranks, 1, 65536);
+  range("batch", o.batch, int64_t{0}, int64_t{1} << 40);
+  range("micro-batches", o.micro_batches, int64_t{0}, int64_t{1} << 20);
+  range("stage", o.stage, 0, 3);
+  range("momentum", o.momentum, 0.0, 0.999999);
+  range("unit-bytes", o.unit_bytes, int64_t{0}, int64_t{1} << 50);
+  range("prefetch", o.prefetch, 0, 64);
+  range("reduce-bytes", o.reduce_bytes, int64_t{0}, int64_t{1} << 50);
+  range("threads", o.threads, 1, 1024);
+  for (const auto& [name, size] : o.dims) range(fmt::format("dim {} =", name).c_str(), size, int64_t{1}, int64_t{1} << 40);
+  if (o.momentum != 0 && o.optimizer != OptimizerKind::sgd) problems.push_back("--momentum goes with --optimizer sgd only; adamw and adam take --betas at run");
+  if (!problems.empty()) throw ErrorList("options that cannot be used:", problems);
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,42 @@
+// Plan + weights + executor, and the way back to a file.
+#include <cstring>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "api/zeroplan.h"
+#include "base/error.h"
+#include "graph/onnx/exporter.h"
+#include "graph/onnx/weights.h"
+
+namespace zeroplan {
+
+WeightReader open_weights(const Plan& plan, const std::string& model_path) {
+  const std::string path = model_path.empty() ? plan.header.model_path : model_path;
+  auto files = std::make_shared<WeightFiles>(path);
+  if (files->digest() != plan.header.model_digest)
+    throw Error(fmt::format("{} is not the model that the plan was compiled from (digest {} instead of {}); compile again, or name the right file with --model",
+                            path, files->digest(), plan.header.model_digest));
+  auto parameters = std::make_shared<std::vector<PlanParameter>>(plan.parameters);
+  // shared_ptr: std::function must be copyable, and every rank's copy reads the same mapped files.
+  return [files, parameters, dtype = plan.header.precision](int parameter, int64_t first, int64_t count, void* to) {
+    files->read(parameters->at(parameter).parameter.source, first, count, dtype, to);
+  };
+}
+
+std::unique_ptr<Executor> make_executor(const Plan& plan, ExecutorOptions options) {
+  require_verified(plan);
+  return std::make_unique<Executor>(std::vector{std::make_shared<const Plan>(plan)}, open_weights(plan), std::move(options));
+}
+
+void export_trained(Executor& executor, const std::string& path) {
+  const Plan& plan = executor.plan();
+  std::vector<Parameter> parameters;
+  for (const PlanParameter& p : plan.parameters) parameters.push_back(p.parameter);
+  export_model(plan.header.model_path, path, parameters, [&](int index, std::vector<std::byte>& values) {
+    const HostTensor trained = executor.weights(index).cast(parameters[index].source.dtype);
+    values.assign(trained.data(), trained.data() + trained.bytes());
+  });
+}
+
+}  // namespace zeroplan

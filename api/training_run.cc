@@ -1,0 +1,131 @@
+#include "api/training_run.h"
+
+#include <cmath>
+#include <numbers>
+#include <numeric>
+
+#include <fmt/format.h>
+#include <re2/re2.h>
+
+#include "base/error.h"
+
+namespace zeroplan {
+namespace {
+
+// SplitMix64 (Steele, Lea, Flood 2014): the next state and a well-mixed output.
+uint64_t next_random(uint64_t& state) {
+  uint64_t z = (state += 0x9e3779b97f4a7c15ull);
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+  return z ^ (z >> 31);
+}
+
+// Positions in an epoch to samples; a function of (seed, epoch) alone.
+void shuffle_epoch(std::vector<int64_t>& order, uint64_t seed, int64_t epoch) {
+  std::iota(order.begin(), order.end(), int64_t{0});
+  uint64_t state = seed * 0x9e3779b97f4a7c15ull + static_cast<uint64_t>(epoch);
+  for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[next_random(state) % i]);
+}
+
+std::vector<double> decay_multipliers(const Plan& plan, const std::vector<std::string>& patterns) {
+  std::vector<double> multipliers(plan.parameters.size(), 1.0);
+  for (const std::string& pattern : patterns) {
+    const RE2 expression(pattern, RE2::Quiet);
+    if (!expression.ok()) throw Error(fmt::format("--no-decay '{}' is not a regular expression: {}", pattern, expression.error()));
+    int matches = 0;
+    for (size_t i = 0; i < plan.parameters.size(); ++i)
+      if (RE2::PartialMatch(plan.parameters[i].parameter.name, expression)) multipliers[i] = 0, ++matches;
+    if (matches == 0) throw Error(fmt::format("--no-decay '{}' matches no parameter; `zeroplan inspect` lists the names", pattern));
+  }
+  return multipliers;
+}
+
+struct Length {
+  int64_t per_epoch;  // steps
+  int64_t total;
+};
+
+Length run_length(const RunOptions& options, const DataSource& data, int64_t batch) {
+  const int64_t per_epoch = data.samples() / batch;
+  if (per_epoch == 0)
+    throw Error(fmt::format("the data has {} samples, fewer than one batch of {}; lower --batch or give more data", data.samples(), batch));
+  if (options.steps > 0) return {per_epoch, options.steps};
+  const int64_t epochs = std::max<int64_t>(options.epochs, 1);
+  if (data.samples() == INT64_MAX) throw Error("synthetic data has no end; give --steps");
+  return {per_epoch, per_epoch * epochs};
+}
+
+RunScalars step_scalars(const RunOptions& options, const Plan& plan, int64_t step, int64_t steps) {
+  RunScalars scalars;
+  scalars.lr = learning_rate(options, step, steps);
+  scalars.beta1 = options.beta1;
+  scalars.beta2 = options.beta2;
+  scalars.epsilon = options.eps;
+  scalars.weight_decay = options.weight_decay;
+  scalars.momentum = plan.header.momentum;
+  scalars.clip = options.clip;
+  scalars.step = step + 1;
+  scalars.micro_batches = plan.header.micro_batches;
+  return scalars;
+}
+
+}  // namespace
+
+void check_run_options(const RunOptions& o) {
+  std::vector<std::string> problems;
+  auto need = [&](bool good, const char* name, double value, const char* range) {
+    if (!good) problems.push_back(fmt::format("--{} {}: must be {}", name, value, range));
+  };
+  need(o.steps >= 0, "steps", o.steps, "1 or more");
+  need(o.epochs >= 0, "epochs", o.epochs, "1 or more");
+  need(std::isfinite(o.lr) && o.lr > 0 && o.lr <= 1e6, "lr", o.lr, "above 0 and at most 1e6");
+  need(o.beta1 >= 0 && o.beta1 < 1, "betas", o.beta1, "from 0 to below 1");
+  need(o.beta2 >= 0 && o.beta2 < 1, "betas", o.beta2, "from 0 to below 1");
+  need(std::isfinite(o.eps) && o.eps > 0 && o.eps <= 1, "eps", o.eps, "above 0 and at most 1");
+  need(std::isfinite(o.weight_decay) && o.weight_decay >= 0 && o.weight_decay <= 1e3, "weight-decay", o.weight_decay, "from 0 to 1000");
+  need(std::isfinite(o.clip) && o.clip >= 0 && o.clip <= 1e12, "clip", o.clip, "from 0 (off) to 1e12");
+  need(o.warmup >= 0, "warmup", o.warmup, "0 or more steps");
+  need(o.eval_every >= 0, "eval-every", o.eval_every, "1 or more steps");
+  if (!problems.empty()) throw ErrorList("options that cannot be used:", problems);
+}
+
+double learning_rate(const RunOptions& options, int64_t step, int64_t steps) {
+  if (step < options.warmup) return options.lr * static_cast<double>(step + 1) / static_cast<double>(options.warmup);
+  if (options.schedule == Schedule::constant) return options.lr;
+  const double span = static_cast<double>(std::max<int64_t>(steps - options.warmup, 1));
+  const double done = static_cast<double>(step - options.warmup) / span;
+  if (options.schedule == Schedule::linear) return options.lr * (1 - done);
+  return options.lr * 0.5 * (1 + std::cos(std::numbers::pi * done));
+}
+
+RunResult run_training(Executor& executor, const DataSource& data, const DataSource* eval_data, const RunOptions& options,
+                       const std::function<void(const RunEvent&)>& observe) {
+  check_run_options(options);
+  const Plan& plan = executor.plan();
+  const int64_t batch = plan.header.batch;
+  const Length length = run_length(options, data, batch);
+  executor.set_decay(decay_multipliers(plan, options.no_decay));
+
+  std::vector<int64_t> order;
+  if (options.shuffle && data.samples() != INT64_MAX) order.resize(data.samples());
+  RunResult result;
+  for (int64_t step = 0; step < length.total; ++step) {
+    const int64_t in_epoch = step % length.per_epoch;
+    if (in_epoch == 0 && !order.empty()) shuffle_epoch(order, options.seed, step / length.per_epoch);
+    const RunScalars scalars = step_scalars(options, plan, step, length.total);
+    const StepReport report = executor.train_step(data, in_epoch * batch, order.empty() ? nullptr : order.data(), scalars);
+    if (report.stopped) {
+      result.stopped = true;
+      break;
+    }
+    ++result.steps_done;
+    result.last_loss = report.loss;
+    const bool last = step + 1 == length.total;
+    const bool evaluate = eval_data && (last || (options.eval_every > 0 && (step + 1) % options.eval_every == 0));
+    if (evaluate) result.last_eval = executor.evaluate(*eval_data);
+    observe({&report, evaluate ? &*result.last_eval : nullptr, scalars.lr, length.total});
+  }
+  return result;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,53 @@
+#pragma once
+// A training run on a compiled plan: data order, learning-rate schedule, evaluation, metrics, progress.
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/exec/executor.h"
+
+namespace zeroplan {
+
+enum class Schedule : uint8_t { constant, linear, cosine };
+
+// One field per option of `zeroplan run`, same names and defaults.
+struct RunOptions {
+  int64_t steps = 0;             // 0: by epochs
+  int64_t epochs = 0;            // 0 and steps 0: one epoch
+  bool shuffle = false;
+  double lr = 1e-3;
+  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.01;
+  std::vector<std::string> no_decay;  // patterns
+  double clip = 0;
+  Schedule schedule = Schedule::constant;
+  int64_t warmup = 0;            // steps
+  uint64_t seed = 0;
+  int64_t eval_every = 0;        // steps; 0: only after the last step, if there is evaluation data
+};
+
+struct RunEvent {
+  const StepReport* step = nullptr;
+  const EvalReport* eval = nullptr;   // after `step`, where this step is followed by an evaluation
+  double lr = 0;
+  int64_t steps = 0;             // of the whole run
+};
+
+struct RunResult {
+  int64_t steps_done = 0;
+  bool stopped = false;          // by request_stop
+  double last_loss = 0;
+  std::optional<EvalReport> last_eval;
+};
+
+// Throws ErrorList naming each value out of range, before data is read.
+void check_run_options(const RunOptions& options);
+
+// The learning rate of step s of `steps`: warm-up rises linearly over the first `warmup` steps; linear and cosine then fall to 0 at the end.
+double learning_rate(const RunOptions& options, int64_t step, int64_t steps);
+
+// Trains until the steps are done or a stop is asked for. `observe` is called after every step, on the calling thread.
+RunResult run_training(Executor& executor, const DataSource& data, const DataSource* eval_data, const RunOptions& options,
+                       const std::function<void(const RunEvent&)>& observe);
+
+}  // namespace zeroplan

@@ -1,0 +1,96 @@
+#include "tools/compile_arguments.h"
+
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "api/batching.h"
+#include "base/error.h"
+
+namespace zeroplan {
+namespace {
+
+// "NAME=VALUE" → both halves; a problem line otherwise.
+bool split_assignment(const std::string& text, const char* option, std::string& name, std::string& value, std::vector<std::string>& problems) {
+  const size_t at = text.rfind('=');
+  if (at == std::string::npos || at == 0 || at + 1 == text.size()) {
+    problems.push_back(fmt::format("--{} {}: must be NAME=VALUE", option, text));
+    return false;
+  }
+  name = text.substr(0, at);
+  value = text.substr(at + 1);
+  return true;
+}
+
+bool parse_integer(const std::string& text, int64_t& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+}  // namespace
+
+void declare_later_option(CLI::App& command, const std::string& name, const std::string& what) {
+  command
+      .add_option_function<std::string>(
+          name, [name, what](const std::string&) { throw Error(fmt::format("{} is not available yet: {}", name, what)); }, "(not available yet)")
+      ->expected(0, 1)
+      ->group("");
+}
+
+void CompileArguments::declare(CLI::App& command) {
+  auto option = [&](const char* name, auto& target, const char* text) { return command.add_option(name, target, text)->group("Compile")->capture_default_str(); };
+  option("--ranks", options_.ranks, "ranks that share the model (N)");
+  option("--batch", options_.batch, "samples per optimizer step, over all ranks; default one per micro-batch, or what the model has fixed");
+  option("--micro-batches", options_.micro_batches, "pieces that the batch is cut into, over all ranks (V); default N");
+  option("--stage", options_.stage, "ZeRO stage: 0 data parallel, 1 optimizer sharded, 2 and gradients, 3 and weights");
+  option("--dim", dims_, "NAME=N: value of a symbolic dimension")->take_all();
+  option("--sample-axis", sample_axes_, "INPUT=AXIS or INPUT=none: where samples lie in an input")->take_all();
+  option("--loss", options_.loss, "output name, softmax_cross_entropy(logits, labels) or mse(out, target)");
+  option("--optimizer", optimizer_, "adamw, adam or sgd");
+  option("--momentum", options_.momentum, "of sgd");
+  option("--precision", precision_, "fp32 or fp64");
+  option("--unit", options_.unit_patterns, "PATTERN: parameters with the same matched text form one shard unit")->take_all();
+  option("--unit-bytes", options_.unit_bytes, "largest automatic unit; 0 chooses");
+  option("--prefetch", options_.prefetch, "units gathered ahead of the one in use");
+  option("--reduce-bytes", options_.reduce_bytes, "largest reduce buffer where no single parameter exceeds it; 0 no limit");
+  option("--train", options_.train, "PATTERN: train these tensors")->take_all();
+  option("--freeze", options_.freeze, "PATTERN: keep these parameters as they are")->take_all();
+  option("--tie", options_.tie, "PATTERN: equal copies under these names are one parameter")->take_all();
+  option("--untie", options_.untie, "PATTERN: copies under these names stay apart")->take_all();
+  option("--threads", options_.threads, "threads per rank");
+  declare_later_option(command, "--recompute", "activations are kept; lower --batch or raise --micro-batches instead");
+  declare_later_option(command, "--sync-bn", "BatchNormalization cannot be trained yet");
+  declare_later_option(command, "--reduce", "reductions are always in micro-batch order");
+}
+
+CompileOptions CompileArguments::finish() const {
+  CompileOptions options = options_;
+  std::vector<std::string> problems;
+  std::string name, value;
+  for (const std::string& text : dims_) {
+    int64_t size = 0;
+    if (!split_assignment(text, "dim", name, value, problems)) continue;
+    if (!parse_integer(value, size)) problems.push_back(fmt::format("--dim {}: '{}' is not a whole number", text, value));
+    else options.dims[name] = size;
+  }
+  for (const std::string& text : sample_axes_) {
+    int64_t axis = -1;
+    if (!split_assignment(text, "sample-axis", name, value, problems)) continue;
+    if (value != "none" && (!parse_integer(value, axis) || axis < 0 || axis >= kMaxRank))
+      problems.push_back(fmt::format("--sample-axis {}: '{}' is neither none nor an axis from 0 to {}", text, value, kMaxRank - 1));
+    else options.sample_axes[name] = static_cast<int>(axis);
+  }
+  if (optimizer_ == "adamw") options.optimizer = OptimizerKind::adamw;
+  else if (optimizer_ == "adam") options.optimizer = OptimizerKind::adam;
+  else if (optimizer_ == "sgd") options.optimizer = OptimizerKind::sgd;
+  else problems.push_back(fmt::format("--optimizer {}: must be adamw, adam or sgd", optimizer_));
+  if (precision_ == "fp32") options.precision = DType::f32;
+  else if (precision_ == "fp64") options.precision = DType::f64;
+  else if (precision_ == "bf16" || precision_ == "fp16") problems.push_back(fmt::format("--precision {} is not available yet; use fp32 or fp64", precision_));
+  else problems.push_back(fmt::format("--precision {}: must be fp32 or fp64", precision_));
+  if (!problems.empty()) throw ErrorList("options that cannot be used:", problems);
+  check_options(options);
+  return options;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,50 @@
+#include <fmt/format.h>
+
+#include "api/zeroplan.h"
+#include "base/error.h"
+#include "graph/onnx/exporter.h"
+#include "graph/text/text.h"
+#include "runtime/plan/dump.h"
+#include "tools/commands.h"
+#include "tools/compile_arguments.h"
+#include "tools/pass_output.h"
+
+namespace zeroplan {
+namespace {
+
+struct Arguments {
+  std::string model, output;
+  CompileArguments compile;
+  PassOutput passes;
+  bool list_passes = false, eval = false;
+};
+
+void run(const Arguments& arguments) {
+  if (arguments.list_passes) return print_pass_list();
+  if (arguments.model.empty()) throw Error("give the model: zeroplan compile model.onnx -o model.zplan");
+  CompileOptions options = arguments.compile.finish();
+  options.eval = arguments.eval;
+  if (!arguments.passes.stop_after().empty()) return arguments.passes.run_until(arguments.model, options);
+  if (arguments.output.empty()) throw Error("give the plan's file: -o model.zplan");
+  arguments.passes.check_names();
+  const Plan plan = compile(arguments.model, options, arguments.passes.observer());
+  save_plan(plan, arguments.output);
+  for (const std::string& line : plan.report_lines) fmt::print("{}\n", line);
+  fmt::print("{}\nwrote {} ({})\n", memory_table(plan), arguments.output, plan.header.digest);
+}
+
+}  // namespace
+
+void add_compile_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("compile", "compile a model into a plan");
+  auto arguments = std::make_shared<Arguments>();  // shared with the callback, which outlives this function
+  command->add_option("model", arguments->model, "model.onnx");
+  command->add_option("-o,--output", arguments->output, "plan file");
+  command->add_flag("--eval", arguments->eval, "also plan evaluation");
+  command->add_flag("--list-passes", arguments->list_passes, "print the passes in order");
+  arguments->passes.declare(*command);
+  arguments->compile.declare(*command);
+  command->callback([arguments] { run(*arguments); });
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,39 @@
+#include <fmt/format.h>
+
+#include "api/zeroplan.h"
+#include "base/error.h"
+#include "runtime/plan/dump.h"
+#include "tools/commands.h"
+
+namespace zeroplan {
+namespace {
+
+struct Arguments {
+  std::string plan, format = "text";
+  int rank = 0;
+};
+
+void run(const Arguments& arguments) {
+  const Plan plan = load_plan(arguments.plan);
+  if (arguments.rank < 0 || arguments.rank >= plan.header.ranks)
+    throw Error(fmt::format("--rank {}: the plan has ranks 0 to {}", arguments.rank, plan.header.ranks - 1));
+  if (arguments.format == "text") fmt::print("{}", dump_text(plan, arguments.rank));
+  else if (arguments.format == "json") fmt::print("{}\n", dump_json(plan));
+  else if (arguments.format == "dot") fmt::print("{}", dump_dot(plan));
+  else if (arguments.format == "trace") fmt::print("{}\n", dump_trace(plan));
+  else if (arguments.format == "html") throw Error("--format html is not available yet; use text, json, dot or trace");
+  else throw Error(fmt::format("--format {}: must be text, json, dot or trace", arguments.format));
+}
+
+}  // namespace
+
+void add_dump_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("dump", "show a plan");
+  auto arguments = std::make_shared<Arguments>();  // shared with the callback, which outlives this function
+  command->add_option("plan", arguments->plan, "model.zplan")->required();
+  command->add_option("--format", arguments->format, "text, json, dot (Graphviz) or trace (predicted Chrome trace)")->capture_default_str();
+  command->add_option("--rank", arguments->rank, "whose byte ranges text shows")->capture_default_str();
+  command->callback([arguments] { run(*arguments); });
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,68 @@
+#include "tools/metrics_writer.h"
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <fcntl.h>
+#include <numeric>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace zeroplan {
+
+int64_t tokens_per_sample(const Plan& plan) {
+  for (const PlanInput& input : plan.inputs)
+    if (!is_floating(input.dtype) && !input.label && input.sample_axis >= 0 && input.shape.size() > 1)
+      return elements(input.shape) / input.shape[input.sample_axis];
+  return 0;
+}
+
+MetricsWriter::MetricsWriter(const std::string& path, const Plan& plan) : path_(path), batch_(plan.header.batch), tokens_per_sample_(tokens_per_sample(plan)) {
+  arena_bytes_ = std::accumulate(plan.arena_bytes.begin(), plan.arena_bytes.end(), int64_t{0});
+  if (path.empty()) return;
+  file_ = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (file_ < 0) throw Error(fmt::format("cannot write metrics to {}: {}", path, std::strerror(errno)));
+}
+
+MetricsWriter::~MetricsWriter() {
+  if (file_ >= 0) close(file_);
+}
+
+// Formats into a fixed buffer: nothing is allocated during a run. JSON has no NaN; a value that is not finite is written as null.
+void MetricsWriter::write(const RunEvent& event) {
+  if (file_ < 0) return;
+  char line[1024];
+  char* end = line;
+  const auto number = [&](const char* name, double value) {
+    end = std::isfinite(value) ? fmt::format_to(end, "\"{}\": {:.17g}, ", name, value) : fmt::format_to(end, "\"{}\": null, ", name);
+  };
+  const StepReport& step = *event.step;
+  const double per_second = step.step_ms > 0 ? 1000.0 * static_cast<double>(batch_) / step.step_ms : 0;
+  end = fmt::format_to(end, "{{\"step\": {}, ", step.step);
+  number("loss", step.loss);
+  number("weight", step.weight);
+  if (event.eval) number("eval_loss", event.eval->loss);
+  number("grad_norm", step.grad_norm);
+  number("clipped_norm", step.clipped_norm);
+  number("clip_factor", step.clip_factor);
+  number("lr", event.lr);
+  number("step_ms", step.step_ms);
+  number("compute_ms", step.compute_ms);
+  number("exposed_comm_ms", step.exposed_comm_ms);
+  number("data_ms", step.data_ms);
+  number("samples_per_second", per_second);
+  if (tokens_per_sample_ > 0) number("tokens_per_second", per_second * static_cast<double>(tokens_per_sample_));
+  end = fmt::format_to(end, "\"skipped\": {}, \"slowest_rank\": {}, \"arena_bytes\": {}, \"arena_high_water\": {}}}\n", step.skipped, step.slowest_rank,
+                       arena_bytes_, step.arena_high_water);
+  for (const char* at = line; at < end;) {
+    const ssize_t wrote = ::write(file_, at, static_cast<size_t>(end - at));
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) throw Error(fmt::format("cannot write metrics to {}: {}", path_, std::strerror(errno)));
+    at += wrote;
+  }
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,61 @@
+#include "tools/progress.h"
+
+#include <cstdio>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "tools/metrics_writer.h"
+
+namespace zeroplan {
+namespace {
+
+constexpr int kBarWidth = 24;
+
+// The first ten steps, then about twenty lines in all, the last step, and every evaluation.
+bool worth_a_line(const RunEvent& event) {
+  const int64_t done = event.step->step + 1;
+  return done <= 10 || done == event.steps || event.eval || event.step->skipped || done % std::max<int64_t>(event.steps / 20, 1) == 0;
+}
+
+}  // namespace
+
+Progress::Progress(const Plan& plan) : terminal_(isatty(STDOUT_FILENO)), batch_(plan.header.batch), tokens_per_sample_(tokens_per_sample(plan)) {}
+
+std::string Progress::details(const RunEvent& event) const {
+  const StepReport& step = *event.step;
+  const int64_t units = batch_ * (tokens_per_sample_ > 0 ? tokens_per_sample_ : 1);
+  std::string text = fmt::format("loss {:.6f}  norm {:.4g}  lr {:.3g}  {:.1f} ms  {:.0f} {}/s", step.loss, step.grad_norm, event.lr, step.step_ms,
+                                 static_cast<double>(units) * 1000 / step.step_ms, tokens_per_sample_ > 0 ? "tokens" : "samples");
+  if (step.clip_factor < 1) text += fmt::format("  clipped ×{:.3g}", step.clip_factor);
+  if (step.skipped) text += "  skipped: nothing was updated (no sample counted)";
+  if (event.eval) text += fmt::format("  eval loss {:.6f}", event.eval->loss);
+  return text;
+}
+
+void Progress::show(const RunEvent& event) {
+  const int64_t done = event.step->step + 1;
+  if (!terminal_) {
+    if (worth_a_line(event)) fmt::print("step {}/{}  {}\n", done, event.steps, details(event));
+    std::fflush(stdout);
+    return;
+  }
+  const auto now = std::chrono::steady_clock::now();
+  if (!event.eval && done != event.steps && now - last_ < std::chrono::milliseconds(100)) return;
+  last_ = now;
+  const int filled = static_cast<int>(done * kBarWidth / event.steps);
+  std::string bar;
+  for (int i = 0; i < kBarWidth; ++i) bar += i < filled ? "█" : "·";
+  fmt::print("\r\033[K{} {}/{}  {}", bar, done, event.steps, details(event));
+  if (event.eval) fmt::print("\n");
+  open_line_ = !event.eval;
+  std::fflush(stdout);
+}
+
+void Progress::finish(const RunResult& result) {
+  if (open_line_) fmt::print("\n");
+  if (result.stopped) fmt::print("stopped after {} steps\n", result.steps_done);
+  std::fflush(stdout);
+}
+
+}  // namespace zeroplan

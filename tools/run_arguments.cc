@@ -1,0 +1,154 @@
+#include "tools/run_arguments.h"
+
+#include <csignal>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "api/zeroplan.h"
+#include "base/error.h"
+#include "tools/compile_arguments.h"
+#include "tools/metrics_writer.h"
+#include "tools/progress.h"
+#include "tools/trace_writer.h"
+
+namespace zeroplan {
+namespace {
+
+Executor* running = nullptr;  // for the signal handler alone
+
+void on_interrupt(int) {
+  if (running) running->request_stop();
+}
+
+// Ctrl-C asks all ranks to stop at the next step border while this lives.
+class InterruptScope {
+ public:
+  explicit InterruptScope(Executor& executor) {
+    running = &executor;
+    previous_ = std::signal(SIGINT, on_interrupt);
+    previous_term_ = std::signal(SIGTERM, on_interrupt);
+  }
+  ~InterruptScope() {
+    std::signal(SIGINT, previous_);
+    std::signal(SIGTERM, previous_term_);
+    running = nullptr;
+  }
+
+ private:
+  void (*previous_)(int);
+  void (*previous_term_)(int);
+};
+
+void parse_betas(const std::string& text, RunOptions& options) {
+  char rest = 0;
+  if (std::sscanf(text.c_str(), "%lf,%lf%c", &options.beta1, &options.beta2, &rest) != 2)
+    throw Error(fmt::format("--betas {}: must be two numbers A,B, each from 0 to below 1", text));
+}
+
+Schedule parse_schedule(const std::string& text) {
+  if (text == "constant") return Schedule::constant;
+  if (text == "linear") return Schedule::linear;
+  if (text == "cosine") return Schedule::cosine;
+  throw Error(fmt::format("--schedule {}: must be constant, linear or cosine", text));
+}
+
+}  // namespace
+
+void RunArguments::declare(CLI::App& command) {
+  auto option = [&](const char* name, auto& target, const char* text) { return command.add_option(name, target, text)->group("Run")->capture_default_str(); };
+  option("--data", data_, "folder with NAME.npy per input, or 'synthetic'");
+  option("--tokens", tokens_, "file of tokens for language models, instead of --data");
+  option("--token-bytes", token_bytes_, "1: bytes, 2: little-endian uint16");
+  option("--steps", options_.steps, "optimizer steps; default by --epochs");
+  option("--epochs", options_.epochs, "passes over the data; default 1");
+  command.add_flag("--shuffle", options_.shuffle, "a new sample order in every epoch")->group("Run");
+  option("--lr", options_.lr, "learning rate");
+  option("--betas", betas_, "of adam and adamw");
+  option("--eps", options_.eps, "of adam and adamw");
+  option("--weight-decay", options_.weight_decay, "on every trainable tensor");
+  option("--no-decay", options_.no_decay, "PATTERN: no weight decay on these")->take_all();
+  option("--clip", options_.clip, "largest global gradient norm; 0 off");
+  option("--schedule", schedule_, "of the learning rate: constant, linear or cosine");
+  option("--warmup", options_.warmup, "steps over which the learning rate rises");
+  option("--seed", options_.seed, "of shuffling and synthetic data");
+  option("--eval-data", eval_data_, "folder like --data, evaluated without training on it");
+  option("--eval-tokens", eval_tokens_, "file like --tokens");
+  option("--eval-fraction", eval_fraction_, "hold out this last share of --tokens and evaluate on it");
+  option("--eval-every", options_.eval_every, "steps between evaluations; 0: after the last");
+  option("--metrics", metrics_, "file for one JSON line per step");
+  option("--trace", trace_, "file for a measured Chrome trace");
+  option("--export", export_, "file for the trained ONNX model");
+  option("--device", device_, "cpu");
+  command.add_flag("--check-nan", check_nan_, "name the first operator that makes a NaN or infinity")->group("Run");
+  command.add_flag("--check-memory", check_memory_, "measure the highest byte touched and guard every arena")->group("Run");
+  for (const char* name : {"--save", "--save-every", "--resume"})
+    declare_later_option(command, name, "checkpoints do not exist yet; --export writes the trained model");
+  declare_later_option(command, "--cuda-graph", "there is no GPU device yet");
+}
+
+RunOptions RunArguments::finish() const {
+  RunOptions options = options_;
+  parse_betas(betas_, options);
+  options.schedule = parse_schedule(schedule_);
+  return options;
+}
+
+void RunArguments::check() const {
+  if (device_ != "cpu") throw Error(fmt::format("--device {} is not available yet; use cpu", device_));
+  if (data_.empty() == tokens_.empty()) throw Error("give the training data: either --data DIR (or synthetic) or --tokens FILE");
+  if (token_bytes_ != 1 && token_bytes_ != 2) throw Error(fmt::format("--token-bytes {}: must be 1 or 2", token_bytes_));
+  if (!(eval_fraction_ >= 0 && eval_fraction_ < 1)) throw Error(fmt::format("--eval-fraction {}: must be from 0 to below 1", eval_fraction_));
+  if (eval_fraction_ > 0 && tokens_.empty()) throw Error("--eval-fraction goes with --tokens");
+  if (options_.eval_every > 0 && !wants_eval()) throw Error("--eval-every needs --eval-data, --eval-tokens or --eval-fraction");
+  check_run_options(finish());
+  for (const std::string& file : {metrics_, trace_, export_}) {
+    const std::filesystem::path folder = std::filesystem::path(file).parent_path();
+    if (!file.empty() && !folder.empty() && !std::filesystem::is_directory(folder))
+      throw Error(fmt::format("the folder of {} does not exist; create it first", file));
+  }
+}
+
+std::unique_ptr<DataSource> RunArguments::open_data(const Plan& plan) const {
+  if (!tokens_.empty()) return open_tokens(tokens_, token_bytes_, plan, 0, 1 - eval_fraction_);
+  if (data_ == "synthetic") return make_synthetic(plan, options_.seed);
+  return open_npy_folder(data_, plan);
+}
+
+std::unique_ptr<DataSource> RunArguments::open_eval_data(const Plan& plan) const {
+  if (!eval_data_.empty()) return open_npy_folder(eval_data_, plan);
+  if (!eval_tokens_.empty()) return open_tokens(eval_tokens_, token_bytes_, plan);
+  if (eval_fraction_ > 0) return open_tokens(tokens_, token_bytes_, plan, 1 - eval_fraction_, 1);
+  return nullptr;
+}
+
+void RunArguments::execute(const Plan& plan) const {
+  const RunOptions options = finish();
+  const std::unique_ptr<DataSource> data = open_data(plan);
+  const std::unique_ptr<DataSource> eval_data = open_eval_data(plan);
+  if (eval_data && !find_program(plan, Program::eval_step))
+    throw Error("the plan has no evaluation program; compile it with --eval");
+  ExecutorOptions executor_options;
+  executor_options.check_nan = check_nan_;
+  executor_options.check_memory = check_memory_;
+  executor_options.trace = !trace_.empty();
+  const std::unique_ptr<Executor> executor = make_executor(plan, executor_options);
+  MetricsWriter metrics(metrics_, plan);
+  Progress progress(plan);
+  RunResult result;
+  {
+    const InterruptScope interrupt(*executor);
+    result = run_training(*executor, *data, eval_data.get(), options, [&](const RunEvent& event) {
+      metrics.write(event);
+      progress.show(event);
+    });
+  }
+  progress.finish(result);
+  if (!trace_.empty()) write_trace(trace_, plan, executor->take_trace());
+  if (!export_.empty()) {
+    export_trained(*executor, export_);
+    fmt::print("exported {}\n", export_);
+  }
+}
+
+}  // namespace zeroplan

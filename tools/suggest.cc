@@ -1,0 +1,65 @@
+#include "tools/suggest.h"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace zeroplan {
+namespace {
+
+// Levenshtein distance.
+size_t edit_distance(const std::string& a, const std::string& b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t substitute = diagonal + (a[i - 1] != b[j - 1]);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substitute});
+    }
+  }
+  return row.back();
+}
+
+std::vector<std::string> known_words(const CLI::App& command) {
+  std::vector<std::string> words;
+  for (const CLI::Option* option : command.get_options())
+    for (const std::string& name : option->get_lnames()) words.push_back("--" + name);
+  for (const CLI::App* sub : command.get_subcommands([](const CLI::App*) { return true; })) words.push_back(sub->get_name());
+  return words;
+}
+
+std::string nearest(const std::string& word, const std::vector<std::string>& known) {
+  std::string best;
+  size_t best_distance = word.size() / 2 + 1;
+  for (const std::string& candidate : known) {
+    const size_t distance = edit_distance(word, candidate);
+    if (distance < best_distance) best = candidate, best_distance = distance;
+  }
+  return best;
+}
+
+const CLI::App& active_command(const CLI::App& app) {
+  const auto parsed = app.get_subcommands();
+  return parsed.empty() ? app : *parsed.front();
+}
+
+}  // namespace
+
+std::string explain_usage_error(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App& command = active_command(app);
+  std::string text = error.what();
+  const std::vector<std::string> unknown = command.remaining(true);
+  for (const std::string& word : unknown) {
+    const std::string close = nearest(word.substr(0, word.find('=')), known_words(command));
+    if (!close.empty()) text += fmt::format("\n  did you mean {} instead of {}?", close, word);
+  }
+  const std::string name = &command == &app ? "" : " " + command.get_name();
+  return text + fmt::format("\n  `zeroplan{} --help` lists what there is", name);
+}
+
+}  // namespace zeroplan

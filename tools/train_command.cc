@@ -1,0 +1,40 @@
+#include <fmt/format.h>
+
+#include "api/zeroplan.h"
+#include "base/error.h"
+#include "runtime/plan/dump.h"
+#include "tools/commands.h"
+#include "tools/compile_arguments.h"
+#include "tools/run_arguments.h"
+
+namespace zeroplan {
+namespace {
+
+struct Arguments {
+  std::string model;
+  CompileArguments compile;
+  RunArguments run;
+};
+
+void run(const Arguments& arguments) {
+  CompileOptions options = arguments.compile.finish();
+  arguments.run.check();
+  options.eval = arguments.run.wants_eval();
+  const Plan plan = compile(arguments.model, options);
+  for (const std::string& line : plan.report_lines) fmt::print("{}\n", line);
+  fmt::print("{}\n", memory_table(plan));
+  arguments.run.execute(plan);
+}
+
+}  // namespace
+
+void add_train_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("train", "compile and run in one go");
+  auto arguments = std::make_shared<Arguments>();  // shared with the callback, which outlives this function
+  command->add_option("model", arguments->model, "model.onnx")->required();
+  arguments->compile.declare(*command);
+  arguments->run.declare(*command);
+  command->callback([arguments] { run(*arguments); });
+}
+
+}  // namespace zeroplan
