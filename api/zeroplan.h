@@ -12,9 +12,16 @@
 
 namespace zeroplan {
 
+struct ModelInspection {
+  ImportedModel model;                 // as far as it could be imported
+  std::vector<std::string> problems;   // everything that stands in the way of training
+};
+
+// Reads roles, loss and problems without giving up at the first; the batch defaults to one sample per micro-batch.
+ModelInspection inspect(const std::string& model_path, CompileOptions options);
+
 // Import, pipeline, emit, verify. Throws ErrorList with all problems of the model.
 Plan compile(const std::string& model_path, CompileOptions options, const PassObserver& observer = {});
-
 // The same up to and including pass `stop_after`; no plan.
 Graph compile_until(const std::string& model_path, CompileOptions options, const std::string& stop_after, const PassObserver& observer = {});
 

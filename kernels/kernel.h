@@ -1,6 +1,7 @@
 #pragma once
 // Kernels: free functions over views. A kernel never allocates, never synchronises, never looks at another rank.
 #include <cstdint>
+#include <string_view>
 
 #include "base/tensor_view.h"
 #include "graph/ir/graph.h"
@@ -50,5 +51,9 @@ using Kernel = void (*)(const KernelArgs&);
 Kernel cpu_kernel(OpKind op);
 // Instruction set that the CPU kernels use on this machine: "avx512", "avx2" or "baseline".
 const char* cpu_instruction_set();
+// The kernel compiled for one of these sets, for tests; nullptr where this machine lacks the set. Throws Error on another name.
+Kernel cpu_kernel(OpKind op, std::string_view instruction_set);
+// Call once per process before the first kernel: keeps the libraries behind the kernels to the calling thread where they ignore `threads`.
+void prepare_cpu_kernels();
 
 }  // namespace zeroplan

@@ -102,7 +102,7 @@ class GraphVerifier {
     std::vector<OutputType> types;
     try {
       types = infer_node(graph_, node);
-    } catch (const Error& error) {
+    } catch (const std::exception& error) {
       fail_node(id, error.what());
     }
     if (types.size() != node.outputs.size()) fail_node(id, fmt::format("has {} outputs, its op infers {}", node.outputs.size(), types.size()));

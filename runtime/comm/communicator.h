@@ -8,9 +8,20 @@
 #include <vector>
 
 #include "base/dtype.h"
+#include "base/error.h"
 #include "runtime/device/device.h"
 
 namespace zeroplan {
+
+// A collective that some ranks did not join before its deadline.
+class MissingPeers : public Error {
+ public:
+  MissingPeers(std::string message, std::vector<int> ranks) : Error(std::move(message)), ranks_(std::move(ranks)) {}
+  const std::vector<int>& ranks() const { return ranks_; }
+
+ private:
+  std::vector<int> ranks_;
+};
 
 class Communicator {
  public:
@@ -23,7 +34,7 @@ class Communicator {
   // Ordered fold of the own shard: accumulator = ((accumulator + full of rank 0) + full of rank 1) + … over the first `contributors`
   // ranks, element by element in `dtype`, no fused multiply-add. `full` holds size() × shard_elements elements.
   virtual void reduce_scatter(const void* full, void* accumulator, int64_t shard_elements, DType dtype, int contributors, Stream& stream) = 0;
-  // data = sum over ranks in rank order, on every rank. f64 or i64; up to `capacity` bytes fixed at creation.
+  // data = sum over ranks in rank order, on every rank. f32, f64 or i64.
   virtual void all_reduce(void* data, int64_t elements, DType dtype, Stream& stream) = 0;
   virtual void broadcast(void* data, int64_t bytes, int root, Stream& stream) = 0;
   virtual void barrier(Stream& stream) = 0;

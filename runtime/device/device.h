@@ -15,6 +15,9 @@ class Event {
   virtual ~Event() = default;
 };
 
+// Commands that a stream holds at most; issuing one more blocks.
+inline constexpr int kStreamCapacity = 1024;
+
 // Work in order. CUDA: cudaStream_t. A failed stream keeps its error, skips later work and rethrows at wait and synchronize.
 class Stream {
  public:
@@ -26,6 +29,7 @@ class Stream {
   virtual void fill(void* to, int value, int64_t bytes) = 0;          // cudaMemsetAsync
   virtual void record(Event& event) = 0;                              // cudaEventRecord
   virtual void wait(Event& event) = 0;  // later work of this stream starts after the event's latest record: cudaStreamWaitEvent
+                                        // a failed stream completes its events, and whoever waits for them fails with its error
   virtual void synchronize() = 0;       // returns when all work is done; rethrows the stream's error
 };
 

@@ -1,0 +1,24 @@
+#pragma once
+// What a model file may ask for before anything is built from it.
+#include <cstdint>
+
+namespace zeroplan {
+
+inline constexpr int kMaxMessageDepth = 32;
+inline constexpr int64_t kMaxStrippedBytes = (int64_t{1} << 31) - 1;  // protobuf's own limit, for all but the weights
+inline constexpr int64_t kMaxNodes = 1'000'000;                       // with subgraphs and function bodies, before and after inlining
+inline constexpr int64_t kMaxTensors = 1'000'000;
+inline constexpr int64_t kMaxAttributes = 10'000'000;
+inline constexpr int64_t kMaxNameBytes = 16'384;
+inline constexpr int kMaxCallDepth = 64;                              // functions that call functions
+inline constexpr int64_t kMaxDim = int64_t{1} << 48;
+inline constexpr int64_t kStripBytes = 1024;                          // payloads from this size on stay out of the protobuf
+inline constexpr int64_t kMaxFoldedBytes = int64_t{64} << 20;         // one constant computed at import
+inline constexpr int64_t kMaxFoldedTotal = int64_t{1} << 30;
+inline constexpr int kMinOpset = 1;
+inline constexpr int kMaxOpset = 24;
+inline constexpr int kTargetOpset = 21;                               // older models are converted to it
+inline constexpr int kMinIrVersion = 3;
+inline constexpr int kMaxIrVersion = 14;
+
+}  // namespace zeroplan

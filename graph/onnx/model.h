@@ -1,0 +1,88 @@
+#pragma once
+// A model as read: plain data, functions inlined, default domain at opset kTargetOpset or above. Nothing here needs protobuf.
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "graph/ir/graph.h"
+
+namespace zeroplan {
+
+struct OnnxTensor {
+  std::string name;
+  int type = 0;               // TensorProto.DataType
+  Shape shape;
+  std::string bytes;          // contents, little-endian; empty where they stay in the file
+  bool in_file = false;       // `source` locates them (a weight can be read, trained and written back)
+  WeightSource source;        // dtype is set for float and double alone
+};
+
+struct OnnxGraph;
+
+struct OnnxAttribute {
+  std::string name;
+  int type = 0;               // AttributeProto.AttributeType
+  double f = 0;
+  int64_t i = 0;
+  std::string s;
+  std::vector<double> floats;
+  std::vector<int64_t> ints;
+  OnnxTensor tensor;
+  std::shared_ptr<const OnnxGraph> graph;  // shared: nodes are copied
+};
+
+struct OnnxNode {
+  std::string name, op, domain;
+  std::vector<std::string> inputs, outputs;  // empty: left out
+  std::vector<OnnxAttribute> attributes;
+  const OnnxAttribute* find(const char* attribute) const;
+  std::string label() const;  // for messages: name, else first output
+};
+
+struct OnnxDim {
+  int64_t value = 0;          // meaningful where symbol is empty
+  std::string symbol;         // unnamed unknown dims are called INPUT[AXIS]
+};
+
+struct OnnxValueInfo {
+  std::string name;
+  int type = 0;               // 0: not a tensor
+  bool ranked = false;
+  std::vector<OnnxDim> dims;
+};
+
+struct OnnxGraph {
+  std::vector<OnnxNode> nodes;
+  std::vector<OnnxTensor> initializers;
+  std::vector<OnnxValueInfo> inputs, outputs;
+};
+
+// What the exporter wrote beside the graph, read before conversion loses it.
+struct NodeNote {
+  std::string name, op;
+  std::vector<std::string> inputs;
+  std::vector<std::string> fx_parameters;   // p_… and b_… names in the fx_node text, in order
+  std::vector<std::string> scopes;
+};
+
+struct ExporterMetadata {
+  bool torch = false;                                        // PyTorch's dynamo exporter wrote any of it
+  std::map<std::string, std::string> kind;                   // initializer -> PARAMETER, BUFFER, …
+  std::map<std::string, std::string> original;               // initializer -> p_…
+  std::map<std::string, std::vector<std::string>> folded_from;
+  std::map<std::string, std::string> target;                 // p_… -> torch name
+  std::map<std::string, std::string> target_kind;            // torch name -> PARAMETER, BUFFER, …
+  std::map<std::string, NodeNote> nodes;                     // of the top-level graph as stored, by first output
+};
+
+struct OnnxModel {
+  std::string path, producer, digest;
+  int opset = 0;              // as stored
+  int decoded_opset = 0;      // of `graph`
+  OnnxGraph graph;
+  ExporterMetadata metadata;
+};
+
+}  // namespace zeroplan

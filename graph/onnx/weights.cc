@@ -1,0 +1,84 @@
+#include "graph/onnx/weights.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "graph/onnx/external_data.h"
+
+namespace zeroplan {
+
+WeightFiles::WeightFiles(std::string model_path) : model_path_(std::move(model_path)) {}
+
+WeightFiles::~WeightFiles() {
+  for (const auto& [file, fd] : open_) ::close(fd);
+}
+
+std::string WeightFiles::folder() const {
+  const size_t slash = model_path_.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : model_path_.substr(0, slash);
+}
+
+int WeightFiles::descriptor(const std::string& file) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = open_.find(file);
+  if (found != open_.end()) return found->second;
+  int fd = -1;
+  if (file.empty()) {
+    fd = ::open(model_path_.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) throw Error(fmt::format("cannot open model '{}': {}", model_path_, std::strerror(errno)));
+  } else {
+    fd = open_beneath(folder(), file);
+  }
+  open_[file] = fd;
+  return fd;
+}
+
+int64_t WeightFiles::size(const std::string& file) {
+  struct stat status {};
+  if (::fstat(descriptor(file), &status) != 0) throw Error(fmt::format("cannot read '{}': {}", file, std::strerror(errno)));
+  return status.st_size;
+}
+
+void WeightFiles::read(const std::string& file, int64_t offset, int64_t bytes, void* out) {
+  const int fd = descriptor(file);
+  auto* at = static_cast<char*>(out);
+  while (bytes > 0) {
+    const ssize_t got = ::pread(fd, at, static_cast<size_t>(std::min<int64_t>(bytes, int64_t{1} << 30)), offset);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) throw Error(fmt::format("cannot read {} bytes at {} of '{}': {}", bytes, offset, file.empty() ? model_path_ : file, got < 0 ? std::strerror(errno) : "the file is too short"));
+    at += got;
+    offset += got;
+    bytes -= got;
+  }
+}
+
+void read_weight(WeightFiles& files, const WeightSource& source, int64_t first, int64_t count, DType dtype, void* out) {
+  const int64_t stored = dtype_bytes(source.dtype);
+  if (first < 0 || count < 0 || count > source.bytes / stored - first)
+    throw Error(fmt::format("weight '{}': elements {} … {} lie outside its {} bytes", source.initializer, first, first + count, source.bytes));
+  if (source.dtype == dtype) return files.read(source.file, source.offset + first * stored, count * stored, out);
+  if (!is_floating(dtype) || !is_floating(source.dtype)) throw Error(fmt::format("weight '{}' cannot be read as {}", source.initializer, dtype_name(dtype)));
+  constexpr int64_t kBlock = 1 << 16;
+  std::vector<double> block(std::min(count, kBlock));  // large enough for either type
+  for (int64_t done = 0; done < count; done += kBlock) {
+    const int64_t n = std::min(kBlock, count - done);
+    files.read(source.file, source.offset + (first + done) * stored, n * stored, block.data());
+    if (dtype == DType::f64) {
+      const auto* from = reinterpret_cast<const float*>(block.data());
+      std::copy_n(from, n, static_cast<double*>(out) + done);
+    } else {
+      std::transform(block.begin(), block.begin() + n, static_cast<float*>(out) + done, [](double x) { return static_cast<float>(x); });
+    }
+  }
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,28 @@
+#pragma once
+// A walk over the wire format of a model: limits are checked and weights located before protobuf builds anything.
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace zeroplan {
+
+// Contents of one tensor in the file: raw_data, or packed float_data or double_data.
+struct TensorPayload {
+  int64_t offset = 0;
+  int64_t length = 0;
+  bool stripped = false;  // left out of WireModel::stripped
+};
+
+struct WireModel {
+  std::string stripped;  // the message without the payloads of kStripBytes or more in the top-level graph
+  std::map<int, TensorPayload> initializers;                // by index in graph.initializer
+  std::map<std::pair<int, int>, TensorPayload> attributes;  // by index in graph.node and in node.attribute
+};
+
+// Iterative, time and memory linear in the file. Throws Error where the bytes are no model or break a limit (limits.h).
+WireModel walk_model(std::span<const std::byte> file);
+
+}  // namespace zeroplan

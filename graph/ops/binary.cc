@@ -1,0 +1,197 @@
+// Binary elementwise operators with NumPy broadcasting: a, b → y.
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "graph/ops/definitions.h"
+#include "graph/ops/indexing.h"
+#include "graph/ops/rules.h"
+#include "graph/ops/scalar_reference.h"
+
+namespace zeroplan {
+
+namespace {
+
+std::vector<OutputType> infer_binary(const Graph& graph, const Node& node) {
+  expect_inputs(node, 2, 2);
+  const Value& a = operand(graph, node, 0, "a");
+  const Value& b = operand(graph, node, 1, "b");
+  expect_dtype(b, a.dtype, "b");
+  const bool logical = node.op == OpKind::logical_and || node.op == OpKind::logical_or;
+  if (logical) expect_dtype(a, DType::boolean, "a");
+  else if (node.op >= OpKind::relu_grad) floating_operand(graph, node, 0, "dy");
+  else if (a.dtype == DType::boolean && node.op != OpKind::equal)
+    throw Error(fmt::format("a '{}' is boolean, which {} does not take: insert a cast", a.name, op_name(node.op)));
+  return {{gives_boolean(node.op) ? DType::boolean : a.dtype, broadcast_shapes(a.shape, b.shape)}};
+}
+
+// Two's complement wrap, as the kernels do.
+int64_t wrapped(uint64_t bits) { return static_cast<int64_t>(bits); }
+
+int64_t integer_power(int64_t base, int64_t exponent) {
+  if (exponent < 0) {
+    if (base == 0) throw Error("integer pow: 0 to a negative exponent");
+    return base == 1 ? 1 : base == -1 ? (exponent % 2 ? -1 : 1) : 0;
+  }
+  uint64_t result = 1, factor = static_cast<uint64_t>(base);
+  for (; exponent > 0; exponent >>= 1, factor *= factor)
+    if (exponent & 1) result *= factor;
+  return wrapped(result);
+}
+
+int64_t integer_binary(OpKind op, int64_t a, int64_t b) {
+  const auto ua = static_cast<uint64_t>(a), ub = static_cast<uint64_t>(b);
+  switch (op) {
+    case OpKind::add: return wrapped(ua + ub);
+    case OpKind::sub: return wrapped(ua - ub);
+    case OpKind::mul: return wrapped(ua * ub);
+    case OpKind::div:
+      if (b == 0) throw Error("integer division by zero");
+      return b == -1 ? wrapped(0 - ua) : a / b;  // towards zero
+    case OpKind::pow: return integer_power(a, b);
+    case OpKind::maximum: return a > b ? a : b;
+    case OpKind::minimum: return a < b ? a : b;
+    case OpKind::equal: return a == b;
+    case OpKind::less: return a < b;
+    case OpKind::greater: return a > b;
+    case OpKind::less_equal: return a <= b;
+    case OpKind::greater_equal: return a >= b;
+    case OpKind::logical_and: return a && b;
+    case OpKind::logical_or: return a || b;
+    default: break;
+  }
+  check(false, "an integer operand reached a floating-point operator");
+  return 0;
+}
+
+void evaluate_binary(const Node& node, std::span<const HostTensor> in, std::span<HostTensor> out) {
+  const HostTensor &a = in[0], &b = in[1];
+  const int approximate = static_cast<int>(node.attributes.get_int(Attr::approximate, 0));
+  const bool floating = is_floating(a.dtype());
+  for_each_index(out[0].shape(), [&](const Index& index, int64_t n) {
+    const int64_t ia = broadcast_index(index, a.shape()), ib = broadcast_index(index, b.shape());
+    if (floating) out[0].set(n, scalar_reference(node.op, a.get(ia), b.get(ib), 0, approximate));
+    else set_any_int(out[0], n, integer_binary(node.op, int_at(a, ia), int_at(b, ib)));
+  });
+}
+
+ValueId emit(VjpContext& c, OpKind op, ValueId a, ValueId b) { return c.build.add(op, {a, b}); }
+ValueId negate(VjpContext& c, ValueId x) { return c.build.add(OpKind::neg, {x}); }
+ValueId select(VjpContext& c, ValueId condition, ValueId a, ValueId b) { return c.build.add(OpKind::where, {condition, a, b}); }
+
+// Sets the gradient of operand i, summed over the axes it was broadcast along.
+void set_summed(VjpContext& c, int i, ValueId gradient) {
+  const Shape shape = c.build.shape(c.input(i));
+  c.set(i, c.build.sum_to(gradient, shape));
+}
+
+void add_vjp(VjpContext& c) {
+  for (int i = 0; i < 2; ++i)
+    if (c.needs(i)) set_summed(c, i, c.output_gradient());
+}
+
+void sub_vjp(VjpContext& c) {
+  if (c.needs(0)) set_summed(c, 0, c.output_gradient());
+  if (!c.needs(1)) return;
+  const Shape shape = c.build.shape(c.input(1));
+  c.set(1, negate(c, c.build.sum_to(c.output_gradient(), shape)));
+}
+
+void mul_vjp(VjpContext& c) {
+  if (c.needs(0)) set_summed(c, 0, emit(c, OpKind::mul, c.output_gradient(), c.input(1)));
+  if (c.needs(1)) set_summed(c, 1, emit(c, OpKind::mul, c.output_gradient(), c.input(0)));
+}
+
+void div_vjp(VjpContext& c) {
+  const ValueId scaled = emit(c, OpKind::div, c.output_gradient(), c.input(1));
+  if (c.needs(0)) set_summed(c, 0, scaled);
+  if (c.needs(1)) set_summed(c, 1, negate(c, emit(c, OpKind::mul, scaled, c.output(0))));  // -dy a / b²
+}
+
+// p · x^(p-1) for an exponent that is known: no logarithm, and no power at all where p - 1 is 1.
+void constant_power_vjp(VjpContext& c, HostTensor exponent) {
+  const DType dtype = exponent.dtype();
+  HostTensor lowered(dtype, exponent.shape());
+  bool all_zero = true, all_two = true;
+  for (int64_t i = 0; i < exponent.count(); ++i) {
+    const double p = exponent.get(i);
+    lowered.set(i, p == 0 ? 0 : p - 1);  // x^0 is constant: 0 · x^0 instead of 0 · x^-1
+    all_zero = all_zero && p == 0;
+    all_two = all_two && p == 2;
+  }
+  if (all_zero) return;
+  const ValueId power = all_two ? c.input(0) : emit(c, OpKind::pow, c.input(0), c.build.constant(lowered));
+  const ValueId slope = emit(c, OpKind::mul, power, all_two ? c.build.scalar(2, dtype) : c.input(1));
+  set_summed(c, 0, emit(c, OpKind::mul, c.output_gradient(), slope));
+}
+
+void general_power_vjp(VjpContext& c) {
+  const DType dtype = c.build.dtype(c.input(0));
+  const ValueId x = c.input(0), p = c.input(1), dy = c.output_gradient();
+  const ValueId zero = c.build.scalar(0, dtype);
+  if (c.needs(0)) {
+    const ValueId power = emit(c, OpKind::pow, x, emit(c, OpKind::sub, p, c.build.scalar(1, dtype)));
+    const ValueId slope = select(c, emit(c, OpKind::equal, p, zero), zero, emit(c, OpKind::mul, p, power));
+    set_summed(c, 0, emit(c, OpKind::mul, dy, slope));
+  }
+  if (c.needs(1)) {  // 0^p stays 0 for p near its value: no gradient there instead of 0 · log 0
+    const ValueId slope = emit(c, OpKind::mul, c.output(0), c.build.add(OpKind::log, {x}));
+    const ValueId safe = select(c, emit(c, OpKind::equal, x, zero), zero, slope);
+    set_summed(c, 1, emit(c, OpKind::mul, dy, safe));
+  }
+}
+
+void pow_vjp(VjpContext& c) {
+  const Value& exponent = c.build.graph().value(c.input(1));
+  if (exponent.kind == ValueKind::constant && !c.needs(1)) constant_power_vjp(c, exponent.constant);
+  else general_power_vjp(c);
+}
+
+// The operand that was chosen gets dy; of two equal ones each gets half.
+void choice_vjp(VjpContext& c, OpKind better) {
+  const DType dtype = c.build.dtype(c.output(0));
+  const ValueId dy = c.output_gradient();
+  const ValueId zero = c.build.scalar(0, dtype);
+  const ValueId half = emit(c, OpKind::mul, dy, c.build.scalar(0.5, dtype));
+  const ValueId tied = select(c, emit(c, OpKind::equal, c.input(0), c.input(1)), half, zero);
+  for (int i = 0; i < 2; ++i)
+    if (c.needs(i)) set_summed(c, i, select(c, emit(c, better, c.input(i), c.input(1 - i)), dy, tied));
+}
+
+void maximum_vjp(VjpContext& c) { choice_vjp(c, OpKind::greater); }
+void minimum_vjp(VjpContext& c) { choice_vjp(c, OpKind::less); }
+
+OpDef binary_def(void (*vjp)(VjpContext&)) {
+  OpDef def;
+  def.infer = infer_binary;
+  def.vjp = vjp;
+  def.evaluate = evaluate_binary;
+  def.in_place = {{0, 0}, {0, 1}};
+  def.accepts = accept_any_strides;
+  return def;
+}
+
+}  // namespace
+
+OpDef add_def() { return binary_def(add_vjp); }
+OpDef sub_def() { return binary_def(sub_vjp); }
+OpDef mul_def() { return binary_def(mul_vjp); }
+OpDef div_def() { return binary_def(div_vjp); }
+OpDef pow_def() { return binary_def(pow_vjp); }
+OpDef maximum_def() { return binary_def(maximum_vjp); }
+OpDef minimum_def() { return binary_def(minimum_vjp); }
+OpDef equal_def() { return binary_def(zero_vjp); }
+OpDef less_def() { return binary_def(zero_vjp); }
+OpDef greater_def() { return binary_def(zero_vjp); }
+OpDef less_equal_def() { return binary_def(zero_vjp); }
+OpDef greater_equal_def() { return binary_def(zero_vjp); }
+OpDef logical_and_def() { return binary_def(zero_vjp); }
+OpDef logical_or_def() { return binary_def(zero_vjp); }
+OpDef relu_grad_def() { return binary_def(nullptr); }
+OpDef gelu_grad_def() { return binary_def(nullptr); }
+OpDef silu_grad_def() { return binary_def(nullptr); }
+OpDef tanh_grad_def() { return binary_def(nullptr); }
+OpDef sigmoid_grad_def() { return binary_def(nullptr); }
+
+}  // namespace zeroplan

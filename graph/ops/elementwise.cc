@@ -1,0 +1,106 @@
+#include "graph/ops/elementwise.h"
+
+#include <bit>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "graph/ops/definitions.h"
+#include "graph/ops/indexing.h"
+#include "graph/ops/rules.h"
+#include "graph/ops/scalar_reference.h"
+
+namespace zeroplan {
+
+namespace {
+
+constexpr int kFields = 5;
+constexpr int kInPlaceOperands = 16;
+
+void check_code(const Node& node, const ElementwiseCode& code) {
+  if (code.instructions.empty()) throw Error("has no instructions");
+  int registers = static_cast<int>(node.inputs.size() + code.constants.size());
+  for (const ElementwiseInstruction& step : code.instructions) {
+    if (!is_elementwise(step.op)) throw Error(fmt::format("operator {} may not stand in a chain", op_name(step.op)));
+    const int operands[3] = {step.a, step.b, step.c};
+    for (int i = 0; i < elementwise_arity(step.op); ++i)
+      if (operands[i] < 0 || operands[i] >= registers)
+        throw Error(fmt::format("instruction {} reads register {}, of {} that exist", op_name(step.op), operands[i], registers));
+    ++registers;
+  }
+  const OpKind last = code.instructions.back().op;
+  if (gives_boolean(last)) throw Error(fmt::format("ends in {}, whose result is boolean; a chain gives a floating-point tensor", op_name(last)));
+}
+
+std::vector<OutputType> infer(const Graph& graph, const Node& node) {
+  Shape shape;
+  const Value* floating = nullptr;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const Value& x = operand(graph, node, static_cast<int>(i), "operand");
+    shape = broadcast_shapes(shape, x.shape);
+    if (x.dtype == DType::boolean) continue;
+    floating_operand(graph, node, static_cast<int>(i), "operand");
+    if (floating) expect_dtype(x, floating->dtype, "operand");
+    floating = &x;
+  }
+  if (!floating) throw Error("takes at least one floating-point operand");
+  check_code(node, decode_elementwise(node.attributes));
+  return {{floating->dtype, shape}};
+}
+
+void evaluate(const Node& node, std::span<const HostTensor> in, std::span<HostTensor> out) {
+  const ElementwiseCode code = decode_elementwise(node.attributes);
+  std::vector<double> registers;
+  for_each_index(out[0].shape(), [&](const Index& index, int64_t n) {
+    registers.clear();
+    for (const HostTensor& x : in) registers.push_back(x.get(broadcast_index(index, x.shape())));
+    registers.insert(registers.end(), code.constants.begin(), code.constants.end());
+    const auto read = [&](int r) { return r < 0 ? 0.0 : registers[r]; };
+    for (const ElementwiseInstruction& step : code.instructions)
+      registers.push_back(scalar_reference(step.op, read(step.a), read(step.b), read(step.c), step.approximate));
+    out[0].set(n, registers.back());
+  });
+}
+
+double flops(const Graph& graph, const Node& node) {
+  const double steps = static_cast<double>(node.attributes.get_ints(Attr::code).size()) / kFields;
+  return steps * static_cast<double>(elements(graph.values[node.outputs[0]].shape));
+}
+
+}  // namespace
+
+Attributes encode_elementwise(const ElementwiseCode& code) {
+  std::vector<int64_t> words, constants;
+  for (const ElementwiseInstruction& step : code.instructions)
+    words.insert(words.end(), {static_cast<int64_t>(step.op), step.a, step.b, step.c, step.approximate});
+  for (const double value : code.constants) constants.push_back(std::bit_cast<int64_t>(value));
+  return {{Attr::code, words}, {Attr::constants, constants}};
+}
+
+ElementwiseCode decode_elementwise(const Attributes& attributes) {
+  const std::vector<int64_t>& words = attributes.get_ints(Attr::code);
+  if (words.size() % kFields != 0) throw Error(fmt::format("code has {} integers, not a multiple of {}", words.size(), kFields));
+  ElementwiseCode code;
+  for (size_t i = 0; i < words.size(); i += kFields) {
+    if (words[i] < 0 || words[i] > static_cast<int64_t>(OpKind::where)) throw Error(fmt::format("code holds the unknown operator {}", words[i]));
+    code.instructions.push_back({static_cast<OpKind>(words[i]), static_cast<int>(words[i + 1]), static_cast<int>(words[i + 2]),
+                                 static_cast<int>(words[i + 3]), static_cast<int>(words[i + 4])});
+  }
+  for (const int64_t bits : attributes.get_ints(Attr::constants)) code.constants.push_back(std::bit_cast<double>(bits));
+  return code;
+}
+
+// Not cast: a register has no type of its own.
+bool is_elementwise(OpKind op) { return op != OpKind::cast && elementwise_arity(op) > 0; }
+
+OpDef elementwise_def() {
+  OpDef def;
+  def.infer = infer;
+  def.evaluate = evaluate;
+  for (int i = 0; i < kInPlaceOperands; ++i) def.in_place.push_back({0, i});
+  def.accepts = accept_any_strides;
+  def.flops = flops;
+  return def;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,14 @@
+#pragma once
+// One element of every elementwise operator, in double.
+#include "graph/ir/graph.h"
+
+namespace zeroplan {
+
+// Operands that the op does not take are ignored; booleans are 0 or 1. `approximate` is of gelu and gelu_grad.
+double scalar_reference(OpKind op, double a, double b, double c, int approximate);
+// Number of operands of an elementwise op; 0 for any other.
+int elementwise_arity(OpKind op);
+// Comparisons, logical ops and is_nan: the result is boolean.
+bool gives_boolean(OpKind op);
+
+}  // namespace zeroplan

@@ -1,0 +1,141 @@
+// Unary elementwise operators: x → y of the same shape.
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "graph/ops/definitions.h"
+#include "graph/ops/indexing.h"
+#include "graph/ops/rules.h"
+#include "graph/ops/scalar_reference.h"
+
+namespace zeroplan {
+
+namespace {
+
+using Vjp = void (*)(VjpContext&);
+
+std::vector<OutputType> infer_floating(const Graph& graph, const Node& node) {
+  expect_inputs(node, 1, 1);
+  const Value& x = floating_operand(graph, node, 0, "x");
+  return {{gives_boolean(node.op) ? DType::boolean : x.dtype, x.shape}};
+}
+
+std::vector<OutputType> infer_signed(const Graph& graph, const Node& node) {
+  expect_inputs(node, 1, 1);
+  const Value& x = operand(graph, node, 0, "x");
+  if (!is_integer(x.dtype) && !is_floating(x.dtype))
+    throw Error(fmt::format("x '{}' is {}; it must be a floating or signed integer type", x.name, dtype_name(x.dtype)));
+  return {{x.dtype, x.shape}};
+}
+
+std::vector<OutputType> infer_not(const Graph& graph, const Node& node) {
+  expect_inputs(node, 1, 1);
+  const Value& x = operand(graph, node, 0, "x");
+  expect_dtype(x, DType::boolean, "x");
+  return {{DType::boolean, x.shape}};
+}
+
+std::vector<OutputType> infer_cast(const Graph& graph, const Node& node) {
+  expect_inputs(node, 1, 1);
+  return {{dtype_attribute(node.attributes), operand(graph, node, 0, "x").shape}};
+}
+
+int64_t integer_unary(OpKind op, int64_t x) {
+  if (op == OpKind::neg) return -x;
+  if (op == OpKind::abs) return x < 0 ? -x : x;
+  check(op == OpKind::sign, "an integer operand reached a floating-point operator");
+  return (x > 0) - (x < 0);
+}
+
+void evaluate_unary(const Node& node, std::span<const HostTensor> in, std::span<HostTensor> out) {
+  const HostTensor& x = in[0];
+  const int approximate = static_cast<int>(node.attributes.get_int(Attr::approximate, 0));
+  for (int64_t i = 0; i < x.count(); ++i) {
+    if (is_integer(x.dtype())) out[0].set_int(i, integer_unary(node.op, x.get_int(i)));
+    else out[0].set(i, scalar_reference(node.op, x.get(i), 0, 0, approximate));
+  }
+}
+
+// Floating to integer truncates towards zero; anything to boolean is a test for ≠ 0.
+void evaluate_cast(const Node&, std::span<const HostTensor> in, std::span<HostTensor> out) {
+  const HostTensor& x = in[0];
+  for (int64_t i = 0; i < x.count(); ++i) {
+    if (out[0].dtype() == DType::boolean) out[0].set(i, x.get(i) != 0);
+    else if (is_floating(out[0].dtype())) out[0].set(i, x.get(i));
+    else set_any_int(out[0], i, is_floating(x.dtype()) ? static_cast<int64_t>(x.get(i)) : int_at(x, i));
+  }
+}
+
+ValueId times(VjpContext& c, ValueId a, ValueId b) { return c.build.add(OpKind::mul, {a, b}); }
+
+void neg_vjp(VjpContext& c) { c.set(0, c.build.add(OpKind::neg, {c.output_gradient()})); }
+void abs_vjp(VjpContext& c) { c.set(0, times(c, c.output_gradient(), c.build.add(OpKind::sign, {c.input(0)}))); }
+void exp_vjp(VjpContext& c) { c.set(0, times(c, c.output_gradient(), c.output(0))); }
+void log_vjp(VjpContext& c) { c.set(0, c.build.add(OpKind::div, {c.output_gradient(), c.input(0)})); }
+void sin_vjp(VjpContext& c) { c.set(0, times(c, c.output_gradient(), c.build.add(OpKind::cos, {c.input(0)}))); }
+void cos_vjp(VjpContext& c) {
+  c.set(0, c.build.add(OpKind::neg, {times(c, c.output_gradient(), c.build.add(OpKind::sin, {c.input(0)}))}));
+}
+void sqrt_vjp(VjpContext& c) {  // dy / 2y
+  const ValueId half = c.build.scalar(0.5, c.build.dtype(c.output(0)));
+  c.set(0, c.build.add(OpKind::div, {times(c, c.output_gradient(), half), c.output(0)}));
+}
+void reciprocal_vjp(VjpContext& c) {  // -dy y²
+  const ValueId y = c.output(0);
+  c.set(0, c.build.add(OpKind::neg, {times(c, c.output_gradient(), times(c, y, y))}));
+}
+void erf_vjp(VjpContext& c) {  // dy · 2/√π · exp(-x²)
+  const ValueId square = times(c, c.input(0), c.input(0));
+  const ValueId bell = c.build.add(OpKind::exp, {c.build.add(OpKind::neg, {square})});
+  const ValueId scale = c.build.scalar(1.1283791670955126, c.build.dtype(c.input(0)));
+  c.set(0, times(c, c.output_gradient(), times(c, bell, scale)));
+}
+void tanh_vjp(VjpContext& c) { c.set(0, c.build.add(OpKind::tanh_grad, {c.output_gradient(), c.output(0)})); }
+void sigmoid_vjp(VjpContext& c) { c.set(0, c.build.add(OpKind::sigmoid_grad, {c.output_gradient(), c.output(0)})); }
+void relu_vjp(VjpContext& c) { c.set(0, c.build.add(OpKind::relu_grad, {c.output_gradient(), c.input(0)})); }
+void silu_vjp(VjpContext& c) { c.set(0, c.build.add(OpKind::silu_grad, {c.output_gradient(), c.input(0)})); }
+void gelu_vjp(VjpContext& c) {
+  const Attributes attributes = {{Attr::approximate, c.node.attributes.get_int(Attr::approximate, 0)}};
+  c.set(0, c.build.add(OpKind::gelu_grad, {c.output_gradient(), c.input(0)}, attributes));
+}
+void cast_vjp(VjpContext& c) {
+  const DType from = c.build.dtype(c.input(0)), to = c.build.dtype(c.output(0));
+  if (!is_floating(from) || !is_floating(to)) return;
+  c.set(0, c.build.add(OpKind::cast, {c.output_gradient()}, {{Attr::dtype, dtype_value(from)}}));
+}
+
+OpDef unary_def(std::vector<OutputType> (*infer)(const Graph&, const Node&), Vjp vjp) {
+  OpDef def;
+  def.infer = infer;
+  def.vjp = vjp;
+  def.evaluate = evaluate_unary;
+  def.in_place = {{0, 0}};
+  def.accepts = accept_any_strides;
+  return def;
+}
+
+}  // namespace
+
+OpDef neg_def() { return unary_def(infer_signed, neg_vjp); }
+OpDef abs_def() { return unary_def(infer_signed, abs_vjp); }
+OpDef sign_def() { return unary_def(infer_signed, zero_vjp); }
+OpDef sqrt_def() { return unary_def(infer_floating, sqrt_vjp); }
+OpDef reciprocal_def() { return unary_def(infer_floating, reciprocal_vjp); }
+OpDef exp_def() { return unary_def(infer_floating, exp_vjp); }
+OpDef log_def() { return unary_def(infer_floating, log_vjp); }
+OpDef sin_def() { return unary_def(infer_floating, sin_vjp); }
+OpDef cos_def() { return unary_def(infer_floating, cos_vjp); }
+OpDef tanh_def() { return unary_def(infer_floating, tanh_vjp); }
+OpDef sigmoid_def() { return unary_def(infer_floating, sigmoid_vjp); }
+OpDef erf_def() { return unary_def(infer_floating, erf_vjp); }
+OpDef relu_def() { return unary_def(infer_floating, relu_vjp); }
+OpDef gelu_def() { return unary_def(infer_floating, gelu_vjp); }
+OpDef silu_def() { return unary_def(infer_floating, silu_vjp); }
+OpDef logical_not_def() { return unary_def(infer_not, zero_vjp); }
+OpDef is_nan_def() { return unary_def(infer_floating, zero_vjp); }
+OpDef cast_def() {
+  OpDef def = unary_def(infer_cast, cast_vjp);
+  def.evaluate = evaluate_cast;
+  return def;
+}
+
+}  // namespace zeroplan

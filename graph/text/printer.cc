@@ -1,0 +1,208 @@
+#include <cmath>
+#include <iterator>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <xxhash.h>
+
+#include "base/error.h"
+#include "graph/ops/op_def.h"
+#include "graph/text/text.h"
+#include "graph/text/tokens.h"
+
+namespace zeroplan {
+namespace {
+
+constexpr int64_t kPrintedElements = 16;
+
+std::string_view placement_name(Placement placement) { return placement == Placement::sharded ? "sharded" : "replicated"; }
+
+std::string type_word(DType dtype, const Shape& shape) { return fmt::format("{}{}", dtype_name(dtype), to_string(shape)); }
+
+std::string attribute_word(const Attributes::Value& value) {
+  if (const auto* integer = std::get_if<int64_t>(&value)) return fmt::format("{}", *integer);
+  if (const auto* number = std::get_if<double>(&value)) return number_word(*number);
+  if (const auto* text = std::get_if<std::string>(&value)) return quote(*text);
+  return to_string(std::get<std::vector<int64_t>>(value));
+}
+
+// " {axis=1}" or nothing.
+std::string attributes_text(const Attributes& attributes) {
+  std::string text;
+  for (const auto& [key, value] : attributes.entries())
+    text += fmt::format("{}{}={}", text.empty() ? " {" : ", ", attr_name(key), attribute_word(value));
+  return text.empty() ? text : text + "}";
+}
+
+// Not-a-numbers differ in bits that digits do not show.
+bool has_nan(const HostTensor& tensor) {
+  for (int64_t i = 0; i < tensor.count(); ++i)
+    if (std::isnan(tensor.get(i))) return true;
+  return false;
+}
+
+std::string constant_text(const HostTensor& tensor) {
+  if (tensor.count() > kPrintedElements || has_nan(tensor)) return " hex " + hex_bytes(tensor.data(), tensor.bytes());
+  std::string text;
+  for (int64_t i = 0; i < tensor.count(); ++i) {
+    if (tensor.dtype() == DType::f32) text += fmt::format(" {}", tensor.as<float>()[i]);
+    else if (tensor.dtype() == DType::f64) text += fmt::format(" {}", tensor.get(i));
+    else text += fmt::format(" {}", tensor.get_int(i));
+  }
+  return text;
+}
+
+class Printer {
+ public:
+  explicit Printer(const Graph& graph) : graph_(graph), produced_(graph.values.size(), false), referred_(graph.values.size(), false) {}
+
+  std::string run() {
+    for (const Node& node : graph_.nodes)
+      for (ValueId output : node.outputs) produced_.at(output) = true;
+    collect_references();
+    for (const Parameter& parameter : graph_.parameters) print_parameter(parameter);
+    for (size_t id = 0; id < graph_.values.size(); ++id) print_leaf(static_cast<ValueId>(id));
+    for (const Unit& unit : graph_.units) print_unit(unit);
+    print_nodes();
+    print_results();
+    for (const SourceNode& node : graph_.source) print_source(node);
+    return std::move(out_);
+  }
+
+ private:
+  template <typename... Args>
+  void print(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
+  }
+
+  std::string ref(ValueId id) const { return id == kNone ? "-" : value_word(graph_.values.at(id).name); }
+
+  std::string refs(const std::vector<ValueId>& ids) const {
+    std::string text;
+    for (ValueId id : ids) text += (text.empty() ? "" : ", ") + ref(id);
+    return text;
+  }
+
+  void refer(ValueId id) {
+    if (id != kNone) referred_.at(id) = true;
+  }
+
+  void refer_all(const std::vector<ValueId>& ids) {
+    for (ValueId id : ids) refer(id);
+  }
+
+  void collect_references() {
+    for (const Node& node : graph_.nodes) refer_all(node.inputs);
+    for (const SourceNode& node : graph_.source) {
+      refer_all(node.inputs);
+      refer_all(node.outputs);
+    }
+    for (const Unit& unit : graph_.units) {
+      refer_all(unit.moments);
+      refer_all({unit.weights_state, unit.gradient_shard, unit.gradient_full});
+    }
+    for (const auto& [name, id] : graph_.outputs) refer(id);
+    for (const auto& [parameter, id] : graph_.gradients) refer(id);
+    for (const StateUpdate& update : graph_.state_updates) refer_all({update.from, update.to});
+    refer_all({graph_.loss.sum, graph_.loss.weight, graph_.eval_loss.sum, graph_.eval_loss.weight});
+    refer_all(graph_.inputs);
+  }
+
+  void print_parameter(const Parameter& parameter) {
+    const WeightSource& source = parameter.source;
+    print("parameter {} {} {} initializer={} file={} offset={} bytes={} stored={}\n", quote(parameter.name),
+          type_word(parameter.dtype, parameter.shape), parameter.trainable ? "trainable" : "frozen", quote(source.initializer),
+          quote(source.file), source.offset, source.bytes, dtype_name(source.dtype));
+    for (const ParameterAlias& alias : parameter.aliases) print("  alias {}{}\n", quote(alias.initializer), alias.transposed ? " transposed" : "");
+    for (const auto& [node, input] : parameter.split_uses) print("  split_use {} {}\n", quote(node), input);
+    if (!parameter.role_reason.empty()) print("  role_reason {}\n", quote(parameter.role_reason));
+  }
+
+  // "%x:f32[2]{parameter=0}"
+  std::string definition(const Value& value) const {
+    std::string text = fmt::format("{}:{}", value_word(value.name), type_word(value.dtype, value.shape));
+    std::string marks;
+    if (value.parameter != kNone) marks += fmt::format("parameter={}", value.parameter);
+    if (value.unit != kNone) marks += fmt::format("{}unit={}", marks.empty() ? "" : ", ", value.unit);
+    return marks.empty() ? text : text + "{" + marks + "}";
+  }
+
+  void print_leaf(ValueId id) {
+    constexpr std::string_view kWords[] = {"dead", "input", "constant", "weight", "state"};
+    const Value& value = graph_.values[id];
+    const bool droppable = value.kind == ValueKind::computed || value.kind == ValueKind::constant;
+    if (value.kind == ValueKind::computed && produced_[id]) return;
+    if (droppable && !referred_[id] && !produced_[id]) return;
+    print("{} {}", kWords[static_cast<size_t>(value.kind)], definition(value));
+    if (value.kind == ValueKind::constant) print(" ={}", constant_text(value.constant));
+    print("\n");
+  }
+
+  void print_unit(const Unit& unit) {
+    print("unit {} {} padded_elements={} shard_elements={} {} weights={} gradients={} optimizer={}", quote(unit.name), dtype_name(unit.dtype),
+          unit.padded_elements, unit.shard_elements, unit.trainable ? "trainable" : "frozen", placement_name(unit.weights),
+          placement_name(unit.gradients), placement_name(unit.optimizer));
+    print(" weights_state={} gradient_shard={} gradient_full={} moments=({})\n", ref(unit.weights_state), ref(unit.gradient_shard),
+          ref(unit.gradient_full), refs(unit.moments));
+    for (const UnitParameter& member : unit.parameters)
+      print("  member parameter={} offset={} elements={}\n", member.parameter, member.offset, member.elements);
+  }
+
+  void print_nodes() {
+    const Program* current = nullptr;
+    for (const Node& node : graph_.nodes) {
+      if (!current || *current != node.program) print("program {}\n", program_name(node.program));
+      current = &node.program;
+      print_node(node);
+    }
+  }
+
+  void print_node(const Node& node) {
+    std::string outputs;
+    for (ValueId id : node.outputs) {
+      const Value& value = graph_.values[id];
+      outputs += (outputs.empty() ? "" : ", ") + (value.kind == ValueKind::computed ? definition(value) : ref(id));
+    }
+    print("  {}{}{}({}){}", outputs, outputs.empty() ? "" : " = ", op_name(node.op), refs(node.inputs), attributes_text(node.attributes));
+    if (node.unit != kNone) print(" unit={}", node.unit);
+    if (node.backward) print(" backward");
+    if (!node.origin.empty()) print(" origin={}", quote(node.origin));
+    if (!node.reason.empty()) print(" reason={}", quote(node.reason));
+    print("\n");
+  }
+
+  void print_loss(std::string_view word, const Loss& loss) {
+    if (loss.sum == kNone && loss.weight == kNone && loss.description.empty()) return;
+    print("{} sum={} weight={} description={}\n", word, ref(loss.sum), ref(loss.weight), quote(loss.description));
+  }
+
+  void print_results() {
+    if (!graph_.inputs.empty()) print("inputs ({})\n", refs(graph_.inputs));
+    for (const auto& [name, id] : graph_.outputs) print("output {} = {}\n", quote(name), ref(id));
+    print_loss("loss", graph_.loss);
+    print_loss("eval_loss", graph_.eval_loss);
+    for (const auto& [parameter, id] : graph_.gradients) print("gradient {} = {}\n", parameter, ref(id));
+    for (const StateUpdate& update : graph_.state_updates)
+      print("state_update {} {} = {}\n", program_name(update.program), ref(update.from), ref(update.to));
+  }
+
+  void print_source(const SourceNode& node) {
+    print("source {} ({}) = {}({}){}\n", program_name(node.program), refs(node.outputs), op_name(node.op), refs(node.inputs),
+          attributes_text(node.attributes));
+  }
+
+  const Graph& graph_;
+  std::vector<bool> produced_, referred_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string print_graph(const Graph& graph) { return Printer(graph).run(); }
+
+uint64_t graph_hash(const Graph& graph) {
+  const std::string text = print_graph(graph);
+  return XXH3_64bits(text.data(), text.size());
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,17 @@
+#pragma once
+// Declares `<op>_kernel` for every op of ops.def in the namespace of this instruction set.
+#include "kernels/kernel.h"
+
+namespace zeroplan::ZP_KERNEL_NAMESPACE {
+#define ZP_OP(name)
+#define ZP_KERNEL_OP(name) void name##_kernel(const KernelArgs&);
+#include "graph/ops/ops.def"
+#undef ZP_OP
+
+// Calls fn with a float or double zero. Kernels of floating-point ops exist in these two types; infer lets no other through.
+template <typename Fn>
+inline void visit_floating(DType dtype, const Fn& fn) {
+  if (dtype == DType::f64) fn(double{});
+  else fn(float{});
+}
+}  // namespace zeroplan::ZP_KERNEL_NAMESPACE

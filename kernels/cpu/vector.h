@@ -1,0 +1,126 @@
+#pragma once
+// Sixteen lanes of a type, whatever the registers of the instruction set: reductions have the same order everywhere.
+#include <immintrin.h>
+
+#include <cstdint>
+#include <cstring>
+
+#define ZP_INLINE inline __attribute__((always_inline))
+#define ZP_LAMBDA __attribute__((always_inline))
+
+namespace zeroplan::ZP_KERNEL_NAMESPACE {
+
+inline constexpr int kLanes = 16;
+#if defined(__AVX512F__)
+inline constexpr int kRegisterBytes = 64;
+#elif defined(__AVX__)
+inline constexpr int kRegisterBytes = 32;
+#else
+inline constexpr int kRegisterBytes = 16;
+#endif
+
+template <typename S>
+struct Pair {
+  S lo, hi;
+};
+template <typename S>
+inline constexpr bool kIsPair = false;
+template <typename S>
+inline constexpr bool kIsPair<Pair<S>> = true;
+
+template <typename T, int N, bool fits = (N * sizeof(T) <= kRegisterBytes)>
+struct StorageOf {
+  typedef T type __attribute__((vector_size(N * sizeof(T))));
+};
+template <typename T, int N>
+struct StorageOf<T, N, false> {
+  using type = Pair<typename StorageOf<T, N / 2>::type>;
+};
+
+// f on every register of the operands.
+template <typename F, typename S, typename... R>
+ZP_INLINE auto map_registers(F f, const S& first, const R&... rest) {
+  if constexpr (kIsPair<S>) {
+    auto lo = map_registers(f, first.lo, rest.lo...);
+    auto hi = map_registers(f, first.hi, rest.hi...);
+    return Pair<decltype(lo)>{lo, hi};
+  } else {
+    return f(first, rest...);
+  }
+}
+
+template <typename S, typename T>
+ZP_INLINE S splat_registers(T x) {
+  if constexpr (kIsPair<S>) {
+    const auto half = splat_registers<decltype(S::lo)>(x);
+    return S{half, half};
+  } else {
+    S s;
+    for (unsigned i = 0; i < sizeof(S) / sizeof(T); ++i) s[i] = x;
+    return s;
+  }
+}
+
+template <typename T>
+struct IntOf;
+template <>
+struct IntOf<float> { using type = int32_t; };
+template <>
+struct IntOf<double> { using type = int64_t; };
+template <>
+struct IntOf<int32_t> { using type = int32_t; };
+template <>
+struct IntOf<int64_t> { using type = int64_t; };
+
+// Lanes that are all ones or all zeros.
+template <typename T>
+struct Mask {
+  using S = typename StorageOf<typename IntOf<T>::type, kLanes>::type;
+  S s;
+  friend ZP_INLINE Mask operator&(Mask a, Mask b) { return {map_registers([](auto x, auto y) ZP_LAMBDA { return x & y; }, a.s, b.s)}; }
+  friend ZP_INLINE Mask operator|(Mask a, Mask b) { return {map_registers([](auto x, auto y) ZP_LAMBDA { return x | y; }, a.s, b.s)}; }
+};
+
+#define ZP_VEC_BINARY(result, sign) \
+  friend ZP_INLINE result operator sign(Vec a, Vec b) { return result{map_registers([](auto x, auto y) ZP_LAMBDA { return x sign y; }, a.s, b.s)}; }
+
+template <typename T>
+struct Vec {
+  using S = typename StorageOf<T, kLanes>::type;
+  using Scalar = T;
+  S s;
+  Vec() = default;
+  ZP_INLINE explicit Vec(S storage) : s(storage) {}
+  ZP_INLINE Vec(T x) : s(splat_registers<S>(x)) {}  // NOLINT: constants mix with lanes
+  static ZP_INLINE Vec load(const T* p) {
+    Vec v;
+    std::memcpy(&v.s, p, sizeof(S));
+    return v;
+  }
+  ZP_INLINE void store(T* p) const { std::memcpy(p, &s, sizeof(S)); }
+  static ZP_INLINE Vec load_part(const T* p, int64_t n) {
+    T buffer[kLanes] = {};
+    for (int64_t i = 0; i < n; ++i) buffer[i] = p[i];
+    return load(buffer);
+  }
+  ZP_INLINE void store_part(T* p, int64_t n) const {
+    T buffer[kLanes];
+    store(buffer);
+    for (int64_t i = 0; i < n; ++i) p[i] = buffer[i];
+  }
+  friend ZP_INLINE Vec operator-(Vec a) { return Vec{map_registers([](auto x) ZP_LAMBDA { return -x; }, a.s)}; }
+  ZP_VEC_BINARY(Vec, +)
+  ZP_VEC_BINARY(Vec, -)
+  ZP_VEC_BINARY(Vec, *)
+  ZP_VEC_BINARY(Vec, /)
+  ZP_VEC_BINARY(Mask<T>, <)
+  ZP_VEC_BINARY(Mask<T>, >)
+  ZP_VEC_BINARY(Mask<T>, <=)
+  ZP_VEC_BINARY(Mask<T>, >=)
+  ZP_VEC_BINARY(Mask<T>, ==)
+  ZP_VEC_BINARY(Mask<T>, !=)
+  ZP_INLINE Vec& operator+=(Vec b) { return *this = *this + b; }
+};
+#undef ZP_VEC_BINARY
+
+}  // namespace zeroplan::ZP_KERNEL_NAMESPACE

@@ -1,0 +1,111 @@
+#pragma once
+// One functor per elementwise operator: V is a number or lanes of numbers, computed in that type. Comparisons give 0 or 1.
+#include "kernels/scalar/math.h"
+
+namespace zeroplan::ZP_KERNEL_NAMESPACE {
+
+#define ZP_UNARY(name, expression)               \
+  struct name {                                  \
+    template <typename V>                        \
+    static ZP_DEVICE V apply(V x) {              \
+      return expression;                         \
+    }                                            \
+  };
+#define ZP_BINARY(name, expression)              \
+  struct name {                                  \
+    template <typename V>                        \
+    static ZP_DEVICE V apply(V a, V b) {         \
+      return expression;                         \
+    }                                            \
+  };
+#define ZP_TERNARY(name, expression)             \
+  struct name {                                  \
+    template <typename V>                        \
+    static ZP_DEVICE V apply(V a, V b, V c) {    \
+      return expression;                         \
+    }                                            \
+  };
+
+ZP_UNARY(Identity, x)
+ZP_UNARY(Neg, -x)
+ZP_UNARY(Abs, absolute(x))
+ZP_UNARY(Sign, select(x > V(0), V(1), select(x < V(0), V(-1), x)))  // nan stays nan
+ZP_UNARY(Sqrt, sqrt(x))
+ZP_UNARY(Reciprocal, V(1) / x)
+ZP_UNARY(Exp, exp(x))
+ZP_UNARY(Log, log(x))
+ZP_UNARY(Sin, lanewise(x, [](auto e) { return sizeof(e) == 4 ? __builtin_sinf(e) : __builtin_sin(e); }))
+ZP_UNARY(Cos, lanewise(x, [](auto e) { return sizeof(e) == 4 ? __builtin_cosf(e) : __builtin_cos(e); }))
+ZP_UNARY(Tanh, tanh(x))
+ZP_UNARY(Sigmoid, sigmoid(x))
+ZP_UNARY(Erf, erf(x))
+ZP_UNARY(Relu, select(x < V(0), V(0), x))
+ZP_UNARY(Silu, x * sigmoid(x))
+ZP_UNARY(LogicalNot, select(x == V(0), V(1), V(0)))
+ZP_UNARY(IsNan, select(x != x, V(1), V(0)))
+
+ZP_BINARY(Add, a + b)
+ZP_BINARY(Sub, a - b)
+ZP_BINARY(Mul, a * b)
+ZP_BINARY(Div, a / b)
+ZP_BINARY(Pow, lanewise(a, b, [](auto x, auto y) { return sizeof(x) == 4 ? __builtin_powf(x, y) : __builtin_pow(x, y); }))
+ZP_BINARY(Maximum, select((a > b) | (a != a), a, b))
+ZP_BINARY(Minimum, select((a < b) | (a != a), a, b))
+ZP_BINARY(Equal, select(a == b, V(1), V(0)))
+ZP_BINARY(Less, select(a < b, V(1), V(0)))
+ZP_BINARY(Greater, select(a > b, V(1), V(0)))
+ZP_BINARY(LessEqual, select(a <= b, V(1), V(0)))
+ZP_BINARY(GreaterEqual, select(a >= b, V(1), V(0)))
+ZP_BINARY(LogicalAnd, select((a != V(0)) & (b != V(0)), V(1), V(0)))
+ZP_BINARY(LogicalOr, select((a != V(0)) | (b != V(0)), V(1), V(0)))
+ZP_TERNARY(Where, select(a != V(0), b, c))
+
+// x Φ(x); Φ by erf, or by tanh of √(2/π) (x + 0.044715 x³).
+struct GeluErf {
+  template <typename V>
+  static ZP_DEVICE V apply(V x) {
+    return V(0.5) * x * (V(1) + erf(x * V(0.70710678118654752440)));
+  }
+};
+struct GeluTanh {
+  template <typename V>
+  static ZP_DEVICE V apply(V x) {
+    const V u = V(0.79788456080286535588) * (x + V(0.044715) * x * x * x);
+    return V(0.5) * x * (V(1) + tanh(u));
+  }
+};
+
+// Gradients: a = dy, b = x, except TanhGrad and SigmoidGrad, where b = y.
+ZP_BINARY(ReluGrad, select(b > V(0), a, V(0)))
+ZP_BINARY(TanhGrad, a * (V(1) - b * b))
+ZP_BINARY(SigmoidGrad, a * b * (V(1) - b))
+struct SiluGrad {
+  template <typename V>
+  static ZP_DEVICE V apply(V dy, V x) {
+    const V s = sigmoid(x);
+    return dy * (s * (V(1) + x * (V(1) - s)));
+  }
+};
+struct GeluErfGrad {
+  template <typename V>
+  static ZP_DEVICE V apply(V dy, V x) {
+    const V cdf = V(0.5) * (V(1) + erf(x * V(0.70710678118654752440)));
+    const V pdf = V(0.39894228040143267794) * exp(V(-0.5) * x * x);
+    return dy * (cdf + x * pdf);
+  }
+};
+struct GeluTanhGrad {
+  template <typename V>
+  static ZP_DEVICE V apply(V dy, V x) {
+    const V x2 = x * x;
+    const V t = tanh(V(0.79788456080286535588) * (x + V(0.044715) * x * x2));
+    const V du = V(0.79788456080286535588) * (V(1) + V(3 * 0.044715) * x2);
+    return dy * (V(0.5) * (V(1) + t) + V(0.5) * x * (V(1) - t * t) * du);
+  }
+};
+
+#undef ZP_UNARY
+#undef ZP_BINARY
+#undef ZP_TERNARY
+
+}  // namespace zeroplan::ZP_KERNEL_NAMESPACE

@@ -1,0 +1,79 @@
+#include "passes/train/gradient_sum.h"
+
+#include <algorithm>
+
+#include "passes/simplify/rewrite.h"
+
+namespace zeroplan {
+namespace {
+
+struct Piece {
+  int64_t start = 0, length = 0;
+  ValueId value = kNone;
+};
+
+// The axis on which the slice differs from the whole; kNone where it is not exactly one, or strided.
+int64_t sliced_axis(const Shape& whole, const Shape& part, const std::vector<int64_t>& steps) {
+  int64_t axis = kNone;
+  for (size_t i = 0; i < whole.size(); ++i) {
+    if (steps[i] != 1) return kNone;
+    if (part[i] == whole[i]) continue;
+    if (axis != kNone) return kNone;
+    axis = static_cast<int64_t>(i);
+  }
+  return axis;
+}
+
+}  // namespace
+
+const Node* GradientSum::slice_gradient(ValueId id) const { return producer_of(graph_, id, OpKind::slice_grad); }
+
+void GradientSum::contribute(ValueId value, ValueId gradient) {
+  std::vector<ValueId>& parts = parts_[value];
+  // Added at once, so that no contribution is held longer than needed; slices wait for their neighbours.
+  if (parts.size() == 1 && !slice_gradient(parts[0]) && !slice_gradient(gradient)) {
+    parts[0] = build_.add(OpKind::add, {parts[0], gradient});
+  } else {
+    parts.push_back(gradient);
+  }
+}
+
+ValueId GradientSum::total(ValueId value) {
+  const auto found = parts_.find(value);
+  if (found == parts_.end()) return kNone;
+  std::vector<ValueId>& parts = found->second;
+  if (parts.size() > 1) {
+    ValueId sum = parts[0];
+    if (const std::optional<ValueId> whole = concat_slices(parts)) sum = *whole;
+    else for (size_t i = 1; i < parts.size(); ++i) sum = build_.add(OpKind::add, {sum, parts[i]});
+    parts = {sum};
+  }
+  return parts[0];
+}
+
+std::optional<ValueId> GradientSum::concat_slices(const std::vector<ValueId>& parts) {
+  std::vector<Piece> pieces;
+  int64_t axis = kNone;
+  for (ValueId part : parts) {
+    const Node* node = slice_gradient(part);
+    if (!node) return std::nullopt;
+    const Shape& whole = graph_.values[part].shape;
+    const Shape& shape = graph_.values[node->inputs[0]].shape;
+    const int64_t own = sliced_axis(whole, shape, node->attributes.get_ints(Attr::steps));
+    if (own == kNone || (axis != kNone && own != axis)) return std::nullopt;
+    axis = own;
+    pieces.push_back({node->attributes.get_ints(Attr::starts)[axis], shape[axis], node->inputs[0]});
+  }
+  std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) { return a.start < b.start; });
+  int64_t end = 0;
+  std::vector<ValueId> values;
+  for (const Piece& piece : pieces) {
+    if (piece.start != end) return std::nullopt;
+    end += piece.length;
+    values.push_back(piece.value);
+  }
+  if (end != graph_.values[parts[0]].shape[axis]) return std::nullopt;
+  return build_.add(OpKind::concat, values, {{Attr::axis, axis}});
+}
+
+}  // namespace zeroplan

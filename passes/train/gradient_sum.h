@@ -1,0 +1,28 @@
+#pragma once
+// The contributions to each value's gradient, in the order in which the backward makes them. Their sum is a left-to-right chain of adds
+// that autodiff fixes; slices that tile the value are put together by one concat instead.
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "graph/ir/builder.h"
+
+namespace zeroplan {
+
+class GradientSum {
+ public:
+  GradientSum(Graph& graph, Builder& build) : graph_(graph), build_(build) {}
+  void contribute(ValueId value, ValueId gradient);
+  // kNone without contributions. Adds nodes where there are several.
+  ValueId total(ValueId value);
+
+ private:
+  const Node* slice_gradient(ValueId id) const;
+  std::optional<ValueId> concat_slices(const std::vector<ValueId>& parts);
+
+  Graph& graph_;
+  Builder& build_;
+  std::map<ValueId, std::vector<ValueId>> parts_;
+};
+
+}  // namespace zeroplan

@@ -1,0 +1,221 @@
+#include "passes/zero/unit_groups.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+#include <re2/re2.h>
+
+#include "base/error.h"
+#include "graph/ops/op_def.h"
+#include "passes/zero/cut_points.h"
+#include "passes/zero/use_intervals.h"
+
+namespace zeroplan {
+namespace {
+
+class Grouper {
+ public:
+  Grouper(const Graph& graph, const CompileOptions& options) : graph_(graph), uses_(forward_uses(graph)), target_(target_unit_bytes(graph, options)) {
+    order_by_first_use();
+    match_patterns(options.unit_patterns);
+  }
+
+  std::vector<ParameterGroup> run() {
+    cut_forward();
+    std::map<std::string, size_t> by_pattern;               // pattern key -> group
+    std::map<std::vector<int>, std::vector<int32_t>> far;   // parameters with the same far-apart uses
+    for (int32_t p : order_) {
+      if (!pattern_key_[p].empty()) {
+        add_to_pattern(by_pattern, p);
+        barrier_ = true;
+      } else if (const std::vector<int> segments = segments_of(p); segments.size() > 1) {
+        far[segments].push_back(p);
+      } else {
+        add_to_segment(p, segments.empty() ? kNone : segments[0]);
+      }
+    }
+    close_segment(true);
+    close_segment(false);
+    for (auto& [segments, members] : far) add_far_groups(members);
+    sort_groups();
+    return std::move(groups_);
+  }
+
+ private:
+  int first_use(int32_t p) const { return uses_.positions[p].empty() ? static_cast<int>(uses_.crossing.size()) + 1 : uses_.positions[p].front(); }
+
+  void order_by_first_use() {
+    for (int32_t p = 0; p < static_cast<int32_t>(graph_.parameters.size()); ++p) order_.push_back(p);
+    std::stable_sort(order_.begin(), order_.end(), [&](int32_t a, int32_t b) { return first_use(a) < first_use(b); });
+  }
+
+  void match_patterns(const std::vector<std::string>& patterns) {
+    pattern_key_.resize(graph_.parameters.size());
+    for (size_t i = 0; i < patterns.size(); ++i) {
+      const RE2 pattern("(" + patterns[i] + ")", RE2::Quiet);
+      if (!pattern.ok()) throw Error(fmt::format("--unit '{}' is no regular expression: {}", patterns[i], pattern.error()));
+      bool found = false;
+      for (int32_t p : order_) {
+        std::string match;
+        if (!RE2::PartialMatch(graph_.parameters[p].name, pattern, &match)) continue;
+        found = true;
+        if (pattern_key_[p].empty()) pattern_key_[p] = fmt::format("{}:{}", i, match);
+      }
+      if (!found) throw Error(fmt::format("--unit '{}' matches no parameter: `zeroplan inspect` lists their names", patterns[i]));
+    }
+  }
+
+  void cut_forward() {
+    std::vector<CutItem> items;
+    for (int32_t p : order_)
+      if (pattern_key_[p].empty() && !uses_.positions[p].empty()) items.push_back({first_use(p), parameter_bytes(graph_, p)});
+    cuts_ = cut_points(uses_.crossing, items, target_);
+  }
+
+  // Segments between cuts in which the forward reads the parameter.
+  std::vector<int> segments_of(int32_t p) const {
+    std::vector<int> segments;
+    for (int position : uses_.positions[p]) {
+      const int segment = static_cast<int>(std::lower_bound(cuts_.begin(), cuts_.end(), position) - cuts_.begin());
+      if (segments.empty() || segments.back() != segment) segments.push_back(segment);
+    }
+    return segments;
+  }
+
+  void add_to_pattern(std::map<std::string, size_t>& by_pattern, int32_t p) {
+    const bool trainable = gets_gradient(graph_, p);
+    const std::string key = fmt::format("{}:{}:{}", trainable ? 1 : 0, static_cast<int>(graph_.parameters[p].dtype), pattern_key_[p]);
+    const auto [at, added] = by_pattern.emplace(key, groups_.size());
+    if (added) groups_.push_back({{}, trainable});
+    groups_[at->second].parameters.push_back(p);
+  }
+
+  // Far-apart parameters that are used in the same segments share units up to the target.
+  void add_far_groups(const std::vector<int32_t>& members) {
+    for (bool trainable : {true, false}) {
+      ParameterGroup group{{}, trainable};
+      for (int32_t p : members) {
+        if (gets_gradient(graph_, p) != trainable) continue;
+        if (!group.parameters.empty() && !fits(group, p)) flush(group);
+        group.parameters.push_back(p);
+      }
+      flush(group);
+    }
+  }
+
+  // One open segment and one group that it may be merged into, for trainable and for frozen parameters.
+  struct Open {
+    ParameterGroup group, segment;
+    int segment_id = kNone;
+  };
+
+  void add_to_segment(int32_t p, int segment) {
+    if (barrier_) {  // parameters of a pattern lie in between: groups on both sides stay apart
+      for (bool trainable : {true, false}) close_segment(trainable);
+      barrier_ = false;
+    }
+    const bool trainable = gets_gradient(graph_, p);
+    Open& open = open_[trainable];
+    open.group.trainable = open.segment.trainable = trainable;
+    const bool other_type = !open.segment.parameters.empty() && graph_.parameters[open.segment.parameters[0]].dtype != graph_.parameters[p].dtype;
+    if (segment != open.segment_id || other_type) merge_segment(open);
+    open.segment_id = segment;
+    open.segment.parameters.push_back(p);
+  }
+
+  void merge_segment(Open& open) {
+    if (open.segment.parameters.empty()) return;
+    if (!open.group.parameters.empty() && !fits(open.group, open.segment.parameters)) flush(open.group);
+    open.group.parameters.insert(open.group.parameters.end(), open.segment.parameters.begin(), open.segment.parameters.end());
+    open.segment.parameters.clear();
+  }
+
+  void close_segment(bool trainable) {
+    Open& open = open_[trainable];
+    merge_segment(open);
+    flush(open.group);
+  }
+
+  bool fits(const ParameterGroup& group, int32_t p) const { return fits(group, std::vector<int32_t>{p}); }
+  bool fits(const ParameterGroup& group, const std::vector<int32_t>& more) const {
+    if (graph_.parameters[group.parameters[0]].dtype != graph_.parameters[more[0]].dtype) return false;
+    int64_t bytes = 0;
+    for (int32_t p : group.parameters) bytes += parameter_bytes(graph_, p);
+    for (int32_t p : more) bytes += parameter_bytes(graph_, p);
+    return bytes <= target_;
+  }
+
+  void flush(ParameterGroup& group) {
+    if (!group.parameters.empty()) groups_.push_back(group);
+    group.parameters.clear();
+  }
+
+  void sort_groups() {
+    std::stable_sort(groups_.begin(), groups_.end(),
+                     [&](const ParameterGroup& a, const ParameterGroup& b) { return first_use(a.parameters[0]) < first_use(b.parameters[0]); });
+  }
+
+  const Graph& graph_;
+  ForwardUses uses_;
+  int64_t target_;
+  std::vector<int32_t> order_;
+  std::vector<std::string> pattern_key_;  // by parameter; empty: automatic
+  std::vector<int> cuts_;
+  std::map<bool, Open> open_;
+  bool barrier_ = false;
+  std::vector<ParameterGroup> groups_;
+};
+
+}  // namespace
+
+ForwardUses forward_uses(const Graph& graph) {
+  const std::vector<int32_t> shown = shown_parameters(graph);
+  const std::vector<ValueId> roots = view_roots(graph);
+  ForwardUses uses;
+  uses.positions.resize(graph.parameters.size());
+  std::vector<int> made(graph.values.size(), kNone), read(graph.values.size(), kNone);
+  int position = 0;
+  for (const Node& node : graph.nodes) {
+    if (node.program != Program::micro_step || node.backward || op_class(node.op) == OpClass::view) continue;
+    for (ValueId input : node.inputs) {
+      if (input == kNone) continue;
+      read[roots[input]] = position;
+      if (shown[input] == kNone) continue;
+      std::vector<int>& list = uses.positions[shown[input]];
+      if (list.empty() || list.back() != position) list.push_back(position);
+    }
+    for (ValueId output : node.outputs) made[output] = position;
+    ++position;
+  }
+  std::vector<int64_t> change(position + 1, 0);
+  for (ValueId id = 0; id < static_cast<ValueId>(graph.values.size()); ++id) {
+    if (made[id] == kNone || read[id] <= made[id]) continue;
+    const int64_t bytes = elements(graph.values[id].shape) * dtype_bytes(graph.values[id].dtype);
+    change[made[id]] += bytes;
+    change[read[id]] -= bytes;
+  }
+  int64_t crossing = 0;
+  for (int i = 0; i < position; ++i) uses.crossing.push_back(crossing += change[i]);
+  return uses;
+}
+
+bool gets_gradient(const Graph& graph, int32_t parameter) {
+  return graph.parameters[parameter].trainable && graph.gradients.contains(parameter);
+}
+
+int64_t parameter_bytes(const Graph& graph, int32_t parameter) {
+  const Parameter& p = graph.parameters[parameter];
+  return elements(p.shape) * dtype_bytes(p.dtype);
+}
+
+// Small models still get a few units: a quarter of the model is the most that a default unit holds.
+int64_t target_unit_bytes(const Graph& graph, const CompileOptions& options) {
+  if (options.unit_bytes > 0) return options.unit_bytes;
+  constexpr int64_t kSmall = int64_t{64} << 10, kLarge = int64_t{64} << 20;
+  int64_t total = 0;
+  for (int32_t p = 0; p < static_cast<int32_t>(graph.parameters.size()); ++p) total += parameter_bytes(graph, p);
+  return std::min(std::max(total / 16, std::min(kSmall, total / 4)), kLarge);
+}
+
+}  // namespace zeroplan

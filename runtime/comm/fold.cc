@@ -1,0 +1,32 @@
+#include "runtime/comm/fold.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace zeroplan {
+namespace {
+
+template <typename T>
+void add(T* __restrict accumulator, const T* __restrict addend, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) accumulator[i] += addend[i];
+}
+
+}  // namespace
+
+void require_summable(DType dtype) {
+  if (dtype != DType::f32 && dtype != DType::f64 && dtype != DType::i64)
+    throw Error(fmt::format("collectives do not sum {}; f32, f64 and i64 are summed", dtype_name(dtype)));
+}
+
+void add_in_place(void* accumulator, const void* addend, int64_t elements, DType dtype) {
+  switch (dtype) {
+    case DType::f32: return add(static_cast<float*>(accumulator), static_cast<const float*>(addend), elements);
+    case DType::f64: return add(static_cast<double*>(accumulator), static_cast<const double*>(addend), elements);
+    // Unsigned: limbs of an exact accumulator may wrap.
+    case DType::i64: return add(static_cast<uint64_t*>(accumulator), static_cast<const uint64_t*>(addend), elements);
+    default: require_summable(dtype);
+  }
+}
+
+}  // namespace zeroplan

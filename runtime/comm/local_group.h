@@ -1,0 +1,60 @@
+#pragma once
+// Where the ranks of one local communicator meet. Only runtime/comm includes this.
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/dtype.h"
+
+namespace zeroplan {
+
+enum class CallKind : uint8_t { all_gather, reduce_scatter, all_reduce, broadcast, barrier };
+
+// What one rank asks for. `data` is what its peers read (all_reduce: and write).
+struct LocalCall {
+  CallKind kind{};
+  void* data = nullptr;
+  void* own = nullptr;       // all_gather: whole buffer; reduce_scatter: accumulator
+  int64_t count = 0;         // bytes or elements
+  DType dtype = DType::f32;
+  int contributors = 0;
+  int root = 0;
+};
+
+class LocalGroup {
+ public:
+  LocalGroup(int size, std::chrono::milliseconds deadline);
+  int size() const { return size_; }
+
+  // Returns when all ranks have posted; throws Error where they disagree, do not come in time, or the group was aborted.
+  void meet(int rank, const LocalCall& call);
+  // Returns when all ranks have finished with the buffers of this call.
+  void leave(int rank);
+  // Valid between meet and leave.
+  const LocalCall& call(int rank) const { return calls_[rank]; }
+  void abort(const std::string& reason);
+
+ private:
+  void arrive(std::unique_lock<std::mutex>& lock, int rank, bool compare);
+  void throw_if_aborted() const;
+  void compare_calls();
+  void miss(int rank);
+  void abort_locked(const std::string& reason, std::vector<int> missing);
+
+  const int size_;
+  const std::chrono::milliseconds deadline_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<LocalCall> calls_;
+  std::vector<uint64_t> arrivals_;   // by rank; two per call
+  int waiting_ = 0;
+  uint64_t round_ = 0;
+  bool aborted_ = false;
+  std::string reason_;
+  std::vector<int> missing_;
+};
+
+}  // namespace zeroplan

@@ -1,0 +1,124 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <map>
+
+#include "base/checked.h"
+#include "runtime/plan/dump.h"
+#include "runtime/plan/memory.h"
+
+namespace zeroplan {
+namespace {
+
+const char* placement_name(Placement placement) { return placement == Placement::sharded ? "sharded" : "replicated"; }
+
+void put_header(std::string& out, const Plan& plan) {
+  const PlanHeader& h = plan.header;
+  out += fmt::format("plan format {}  digest {}  by zeroplan {}\n", h.format, h.digest, h.tool_version);
+  out += fmt::format("model {}  digest {}\n", h.model_path, h.model_digest);
+  out += fmt::format("ranks {}  batch {}  micro-batches {}  stage {}  threads {}  precision {}  device {}\n", h.ranks, h.batch, h.micro_batches, h.stage,
+                     h.threads, dtype_name(h.precision), h.device);
+  out += fmt::format("optimizer {}  momentum {}  prefetch {}  max live units {}\n", h.optimizer, h.momentum, h.prefetch, h.max_live_units);
+  out += fmt::format("loss {}\ncosts {}\n", h.loss, h.cost_source);
+  for (const auto& [name, value] : h.options) out += fmt::format("option {} = {}\n", name, value);
+  for (const std::string& line : plan.report_lines) out += fmt::format("note {}\n", line);
+}
+
+// The bytes of [begin, begin + bytes) of the whole buffer that lie in the shard of one rank, counted within the buffer.
+void put_rank_range(std::string& out, int rank, int64_t begin, int64_t bytes, int64_t shard_bytes) {
+  const int64_t low = std::max(begin, rank * shard_bytes), high = std::min(begin + bytes, (rank + 1) * shard_bytes);
+  if (low < high) out += fmt::format(" r{}[{},{})", rank, low, high);
+}
+
+void put_unit(std::string& out, const Plan& plan, size_t index, int rank) {
+  const PlanUnit& u = plan.units[index];
+  const int64_t width = dtype_bytes(u.dtype);
+  out += fmt::format("unit {} {}  {}{}  padded {} ({} bytes)  shard {} ({} bytes)  weights {}  gradients {}  optimizer {}  slot class {}\n", index, u.name,
+                     dtype_name(u.dtype), u.trainable ? "" : "  frozen", u.padded_elements, u.padded_elements * width, u.shard_elements,
+                     u.shard_elements * width, placement_name(u.weights), placement_name(u.gradients), placement_name(u.optimizer), u.slot_class);
+  for (const UnitParameter& p : u.parameters) {
+    const Parameter& parameter = plan.parameters[p.parameter].parameter;
+    const int64_t begin = p.offset * width, bytes = p.elements * width;
+    out += fmt::format("  {} {}  bytes [{},{}) ", parameter.name, to_string(parameter.shape), begin, begin + bytes);
+    const int64_t shard = std::max<int64_t>(u.shard_elements * width, 1);
+    const int first = static_cast<int>(begin / shard), last = static_cast<int>(std::max(begin, begin + bytes - 1) / shard);
+    for (int r = rank < 0 ? first : rank; r <= (rank < 0 ? std::min(last, plan.header.ranks - 1) : rank); ++r) put_rank_range(out, r, begin, bytes, shard);
+    out += '\n';
+  }
+}
+
+void put_histogram(std::string& out, const Plan& plan) {
+  std::map<int, std::pair<int, int64_t>> classes;  // log2 of bytes
+  for (const PlanUnit& u : plan.units) {
+    const int64_t bytes = std::max<int64_t>(1, u.padded_elements * dtype_bytes(u.dtype));
+    auto& [count, sum] = classes[63 - __builtin_clzll(static_cast<uint64_t>(bytes))];
+    ++count;
+    sum += bytes;
+  }
+  out += "unit sizes (gathered bytes)\n";
+  for (const auto& [log, entry] : classes)
+    out += fmt::format("  [{}, {})  {} unit{}, {} bytes\n", int64_t{1} << log, int64_t{2} << log, entry.first, entry.first == 1 ? "" : "s", entry.second);
+}
+
+int64_t collective_bytes(const Plan& plan, const Step& step) {
+  const Operand& o = step.kind == StepKind::reduce_scatter ? step.inputs.at(1) : step.outputs.at(0);
+  const auto [begin, end] = tensor_range(plan, plan.tensors.at(o.tensor), 0);
+  return end - begin;
+}
+
+void put_collectives(std::string& out, const Plan& plan) {
+  out += "collectives (number, bytes of the whole buffers)\n";
+  for (const PlanProgram& p : plan.programs) {
+    std::map<StepKind, std::pair<int, int64_t>> sums;
+    for (const Step& step : p.steps) {
+      if (step.kind != StepKind::all_gather && step.kind != StepKind::reduce_scatter && step.kind != StepKind::all_reduce) continue;
+      ++sums[step.kind].first;
+      sums[step.kind].second += collective_bytes(plan, step);
+    }
+    out += fmt::format("  {}:", program_name(p.program));
+    for (const auto& [kind, sum] : sums) out += fmt::format("  {} {} × = {} bytes", step_kind_name(kind), sum.first, sum.second);
+    out += sums.empty() ? "  none\n" : "\n";
+  }
+}
+
+std::string operands(const Plan& plan, const std::vector<Operand>& list) {
+  std::vector<std::string> parts;
+  for (const Operand& o : list) parts.push_back(describe_operand(plan, o));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+void put_step(std::string& out, const Plan& plan, const Step& step, size_t index) {
+  out += fmt::format("{:>6} {:<7} {}{}  ({}) -> ({})", index, stream_name(step.stream), describe_step(plan, step), step.records ? " *" : "",
+                     operands(plan, step.inputs), operands(plan, step.outputs));
+  if (!step.waits.empty()) out += fmt::format("  waits {}", fmt::join(step.waits, " "));
+  if (step.workspace.tensor != kNone) out += "  workspace " + describe_operand(plan, step.workspace);
+  for (const auto& [output, input] : step.in_place) out += fmt::format("  in place {}<-{}", output, input);
+  if (step.predicted_us > 0) out += fmt::format("  {:.2f} us", step.predicted_us);
+  if (!step.origin.empty()) out += "  from " + step.origin;
+  if (!step.reason.empty()) out += "  because " + step.reason;
+  out += '\n';
+}
+
+}  // namespace
+
+std::string dump_text(const Plan& plan, int rank) {
+  if (rank >= plan.header.ranks)
+    throw Error(fmt::format("rank {} does not exist: the plan has ranks 0 to {}", rank, plan.header.ranks - 1));
+  std::string out;
+  put_header(out, plan);
+  for (size_t i = 0; i < plan.units.size(); ++i) put_unit(out, plan, i, rank);
+  put_histogram(out, plan);
+  for (const PlanInput& input : plan.inputs)
+    out += fmt::format("input {} {} {}  sample axis {}  {}\n", input.name, dtype_name(input.dtype), to_string(input.shape), input.sample_axis,
+                       describe_operand(plan, {input.tensor, kNone}));
+  out += memory_table(plan);
+  put_collectives(out, plan);
+  for (const PlanProgram& p : plan.programs) {
+    out += fmt::format("program {}  {} steps  predicted {:.1f} us  live bytes at most {}\n", program_name(p.program), p.steps.size(), p.predicted_us,
+                       plan.transient_lower_bound[static_cast<size_t>(p.program)]);
+    for (size_t i = 0; i < p.steps.size(); ++i) put_step(out, plan, p.steps[i], i);
+  }
+  return out;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,243 @@
+#include "runtime/plan/memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/checked.h"
+
+namespace zeroplan {
+
+std::pair<int64_t, int64_t> tensor_range(const Plan& plan, const PlanTensor& tensor, int rank) {
+  int64_t low = 0, high = 0;
+  for (size_t i = 0; i < tensor.shape.size(); ++i) {
+    if (tensor.shape[i] == 0) return {tensor.offset, tensor.offset};
+    const int64_t reach = checked_mul(tensor.shape[i] - 1, tensor.strides[i]);
+    (reach < 0 ? low : high) = checked_add(reach < 0 ? low : high, reach);
+  }
+  const int64_t width = dtype_bytes(tensor.dtype);
+  int64_t begin = checked_add(tensor.offset, checked_mul(low, width));
+  int64_t end = checked_add(tensor.offset, checked_mul(checked_add(high, 1), width));
+  if (tensor.per_rank && tensor.unit != kNone) {
+    const PlanUnit& unit = plan.units[tensor.unit];
+    const int64_t shard = checked_mul(unit.shard_elements, dtype_bytes(unit.dtype));
+    begin = checked_add(begin, checked_mul(shard, std::max(rank, 0)));
+    end = checked_add(end, checked_mul(shard, rank < 0 ? plan.header.ranks - 1 : rank));
+  }
+  return {begin, end};
+}
+
+namespace {
+
+// Storages by address; a new one takes the bytes of the ones below it.
+class LiveMap {
+ public:
+  LiveMap(const Plan& plan, LiveBytes& out) : plan_(plan), out_(out) {}
+
+  void step(const Step& step, int index) {
+    index_ = index;
+    for (const Operand& o : step.inputs) touch(o);
+    for (size_t i = 0; i < step.outputs.size(); ++i) {
+      if (is_in_place(step, static_cast<int>(i))) touch(step.outputs[i]);
+      else if (step.op == OpKind::fill_padding) merge(step.outputs[i]);
+      else write(step.outputs[i]);
+    }
+    if (step.kind == StepKind::reduce_scatter && step.inputs.size() > 1) merge(step.inputs[1]);
+    write(step.workspace);
+  }
+
+ private:
+  static bool is_in_place(const Step& step, int output) {
+    return std::any_of(step.in_place.begin(), step.in_place.end(), [&](const auto& pair) { return pair.first == output; });
+  }
+
+  bool range(const Operand& o, int64_t& begin, int64_t& end) const {
+    if (o.tensor == kNone || plan_.tensors[o.tensor].arena != Arena::transient) return false;
+    std::tie(begin, end) = tensor_range(plan_, plan_.tensors[o.tensor]);
+    return begin < end;
+  }
+
+  template <typename Fn>
+  void overlapping(int64_t begin, int64_t end, Fn&& fn) {
+    auto it = by_begin_.upper_bound(begin);
+    if (it != by_begin_.begin() && std::prev(it)->second.first > begin) --it;
+    for (; it != by_begin_.end() && it->first < end; ++it) fn(out_.storages[it->second.second]);
+  }
+
+  void touch(const Operand& o) {
+    int64_t begin, end;
+    if (range(o, begin, end)) overlapping(begin, end, [&](LiveStorage& s) { s.last = index_; });
+  }
+
+  void write(const Operand& o) {
+    int64_t begin, end;
+    if (!range(o, begin, end)) return;
+    bool part = false;  // of a buffer that this step has opened already
+    overlapping(begin, end, [&](LiveStorage& s) { part = part || (s.first == index_ && s.begin <= begin && end <= s.end); });
+    if (!part) insert(o, begin, end, index_);
+  }
+
+  void merge(const Operand& o) {
+    int64_t begin, end;
+    if (!range(o, begin, end)) return;
+    int first = index_;
+    overlapping(begin, end, [&](LiveStorage& s) {
+      if (s.begin < begin || s.end > end) return;
+      first = std::min(first, s.first);
+      s.last = s.first - 1;  // replaced by the whole buffer
+    });
+    insert(o, begin, end, first);
+  }
+
+  void insert(const Operand& o, int64_t begin, int64_t end, int first) {
+    erase(begin, end);
+    by_begin_[begin] = {end, out_.storages.size()};
+    out_.storages.push_back({o.tensor, plan_.tensors[o.tensor].kind, begin, end, first, index_});
+  }
+
+  void erase(int64_t begin, int64_t end) {
+    auto it = by_begin_.upper_bound(begin);
+    if (it != by_begin_.begin()) --it;
+    while (it != by_begin_.end() && it->first < end) {
+      const auto [old_begin, old] = *it;
+      if (old.first <= begin) { ++it; continue; }
+      it = by_begin_.erase(it);
+      if (old_begin < begin) by_begin_[old_begin] = {begin, old.second};
+      if (old.first > end) by_begin_[end] = {old.first, old.second};
+    }
+  }
+
+  const Plan& plan_;
+  LiveBytes& out_;
+  int index_ = 0;
+  std::map<int64_t, std::pair<int64_t, size_t>> by_begin_;  // begin -> (end, storage)
+};
+
+void find_peak(LiveBytes& live, size_t steps) {
+  std::vector<int64_t> change(steps + 1, 0);
+  for (const LiveStorage& s : live.storages) {
+    if (s.last < s.first) continue;
+    change[s.first] += round_up(s.bytes(), kArenaAlignment);
+    change[s.last + 1] -= round_up(s.bytes(), kArenaAlignment);
+  }
+  int64_t sum = 0;
+  for (size_t i = 0; i < steps; ++i) {
+    sum += change[i];
+    if (sum <= live.peak) continue;
+    live.peak = sum;
+    live.peak_step = static_cast<int>(i);
+  }
+  int64_t largest = -1;
+  for (const LiveStorage& s : live.storages) {
+    if (s.first > live.peak_step || s.last < live.peak_step || s.bytes() <= largest) continue;
+    largest = s.bytes();
+    live.peak_tensor = s.tensor;
+  }
+}
+
+const char* kind_row(TensorKind kind) {
+  switch (kind) {
+    case TensorKind::weights: return "weights";
+    case TensorKind::gradients: return "gradients";
+    case TensorKind::moments: return "optimizer moments";
+    case TensorKind::metrics: return "metrics";
+    case TensorKind::constant: return "constants";
+    case TensorKind::slot: return "slots";
+    case TensorKind::reduce_buffer: return "reduce buffers";
+    case TensorKind::activation: return "activations";
+    case TensorKind::workspace: return "workspace";
+    case TensorKind::input: return "inputs";
+  }
+  return "";
+}
+
+// Bytes of an arena that tensors of each kind cover, counted once.
+std::map<TensorKind, int64_t> covered(const Plan& plan, Arena arena) {
+  std::vector<std::tuple<int64_t, int64_t, TensorKind>> ranges;
+  for (const PlanTensor& t : plan.tensors) {
+    if (t.arena != arena) continue;
+    const auto [begin, end] = tensor_range(plan, t);
+    ranges.emplace_back(begin, -end, t.kind);
+  }
+  std::sort(ranges.begin(), ranges.end());
+  std::map<TensorKind, int64_t> bytes;
+  int64_t done = 0;
+  for (const auto& [begin, minus_end, kind] : ranges) {
+    bytes[kind] += std::max<int64_t>(0, -minus_end - std::max(begin, done));
+    done = std::max(done, -minus_end);
+  }
+  return bytes;
+}
+
+struct Peak {
+  const PlanProgram* program = nullptr;
+  LiveBytes live;
+};
+
+Peak largest_peak(const Plan& plan) {
+  Peak best;
+  for (const PlanProgram& p : plan.programs) {
+    LiveBytes live = live_bytes(plan, p);
+    if (!best.program || live.peak > best.live.peak) best = {&p, std::move(live)};
+  }
+  return best;
+}
+
+void add_rows(std::vector<MemoryRow>& rows, Arena arena, const std::map<TensorKind, int64_t>& bytes, std::initializer_list<TensorKind> kinds, int64_t total) {
+  int64_t sum = 0;
+  for (TensorKind kind : kinds) {
+    const auto it = bytes.find(kind);
+    const int64_t n = it == bytes.end() ? 0 : it->second;
+    rows.push_back({kind_row(kind), arena, n});
+    sum += n;
+  }
+  rows.push_back({arena == Arena::transient ? "alignment and placement loss" : "alignment loss", arena, total - sum});
+}
+
+std::vector<MemoryRow> rows_of(const Plan& plan, const Peak& peak) {
+  std::map<TensorKind, int64_t> at_peak;
+  for (const LiveStorage& s : peak.live.storages)
+    if (s.first <= peak.live.peak_step && s.last >= peak.live.peak_step) at_peak[s.kind] += s.bytes();
+  using K = TensorKind;
+  std::vector<MemoryRow> rows;
+  add_rows(rows, Arena::state, covered(plan, Arena::state), {K::weights, K::gradients, K::moments, K::constant, K::metrics}, plan.arena_bytes[0]);
+  add_rows(rows, Arena::transient, at_peak, {K::slot, K::reduce_buffer, K::activation, K::workspace}, plan.arena_bytes[1]);
+  add_rows(rows, Arena::staging, covered(plan, Arena::staging), {K::input}, plan.arena_bytes[2]);
+  return rows;
+}
+
+}  // namespace
+
+LiveBytes live_bytes(const Plan& plan, const PlanProgram& program) {
+  LiveBytes out;
+  LiveMap map(plan, out);
+  for (size_t i = 0; i < program.steps.size(); ++i) map.step(program.steps[i], static_cast<int>(i));
+  find_peak(out, program.steps.size());
+  return out;
+}
+
+std::vector<MemoryRow> memory_rows(const Plan& plan) { return rows_of(plan, largest_peak(plan)); }
+
+std::string memory_table(const Plan& plan) {
+  static constexpr const char* kArenaNames[kArenas] = {"state", "transient", "staging"};
+  const Peak peak = largest_peak(plan);
+  std::string out = "memory per rank (bytes)\n";
+  const std::vector<MemoryRow> rows = rows_of(plan, peak);
+  int64_t sum = 0;
+  for (int a = 0; a < kArenas; ++a) {
+    for (const MemoryRow& row : rows)
+      if (row.arena == static_cast<Arena>(a)) out += fmt::format("  {:<10} {:<30} {:>16}\n", kArenaNames[a], row.name, row.bytes);
+    out += fmt::format("  {:<10} {:<30} {:>16}", kArenaNames[a], "total", plan.arena_bytes[a]);
+    if (a == static_cast<int>(Arena::transient)) out += fmt::format("   lower bound {}", peak.live.peak);
+    out += '\n';
+    sum += plan.arena_bytes[a];
+  }
+  out += fmt::format("  {:<41} {:>16}\n", "sum", sum);
+  if (peak.live.peak_step >= 0)
+    out += fmt::format("  peak of the transient arena: {} step {}, where {} is the largest of its tensors; rows above are bytes live there\n",
+                       program_name(peak.program->program), peak.live.peak_step, plan.tensors[peak.live.peak_tensor].name);
+  return out;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,24 @@
+#include "runtime/plan/plan.h"
+
+#include <cstdlib>
+
+#include "base/checked.h"
+
+namespace zeroplan {
+
+const PlanProgram* find_program(const Plan& plan, Program program) {
+  for (const PlanProgram& p : plan.programs)
+    if (p.program == program) return &p;
+  return nullptr;
+}
+
+int64_t tensor_span_bytes(const PlanTensor& tensor) {
+  int64_t last = 0;
+  for (size_t i = 0; i < tensor.shape.size(); ++i) {
+    if (tensor.shape[i] == 0) return 0;
+    last = checked_add(last, checked_mul(tensor.shape[i] - 1, tensor.strides[i]));
+  }
+  return checked_mul(checked_add(last, 1), dtype_bytes(tensor.dtype));
+}
+
+}  // namespace zeroplan

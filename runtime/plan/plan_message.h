@@ -1,0 +1,11 @@
+#pragma once
+// Conversion between Plan and its protobuf message; private to runtime/plan.
+#include "base/error.h"
+#include "runtime/plan/plan.h"
+#include "plan.pb.h"
+
+namespace zeroplan {
+
+proto::Plan to_message(const Plan& plan);
+
+}  // namespace zeroplan

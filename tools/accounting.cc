@@ -1,0 +1,46 @@
+#include "tools/accounting.h"
+
+#include "base/checked.h"
+
+namespace zeroplan {
+namespace {
+
+// What a ring moves per rank: (N - 1) / N of the whole buffer.
+double moved_bytes(const Plan& plan, const PlanProgram& program) {
+  const double share = static_cast<double>(plan.header.ranks - 1) / plan.header.ranks;
+  double bytes = 0;
+  for (const Step& step : program.steps) {
+    if (step.kind != StepKind::all_gather && step.kind != StepKind::reduce_scatter) continue;
+    const PlanUnit& unit = plan.units[step.unit];
+    bytes += share * static_cast<double>(unit.padded_elements * dtype_bytes(unit.dtype));
+  }
+  return bytes;
+}
+
+}  // namespace
+
+double published_bytes(int stage, double parameters, int ranks) {
+  switch (stage) {
+    case 0: return 16 * parameters;
+    case 1: return 4 * parameters + 12 * parameters / ranks;
+    case 2: return 2 * parameters + 14 * parameters / ranks;
+    default: return 16 * parameters / ranks;
+  }
+}
+
+double published_volume_factor(int stage) { return stage == 3 ? 3 : 2; }
+
+PlanAccount account_of(const Plan& plan) {
+  PlanAccount account;
+  account.state_bytes = static_cast<double>(plan.arena_bytes[static_cast<int>(Arena::state)]);
+  account.transient_bytes = static_cast<double>(plan.arena_bytes[static_cast<int>(Arena::transient)]);
+  account.staging_bytes = static_cast<double>(plan.arena_bytes[static_cast<int>(Arena::staging)]);
+  const double rounds = static_cast<double>(ceil_div(plan.header.micro_batches, plan.header.ranks));
+  for (const PlanProgram& program : plan.programs) {
+    if (program.program == Program::micro_step) account.moved_bytes_per_step += rounds * moved_bytes(plan, program);
+    if (program.program == Program::update) account.moved_bytes_per_step += moved_bytes(plan, program);
+  }
+  return account;
+}
+
+}  // namespace zeroplan
