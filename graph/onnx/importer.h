@@ -16,6 +16,7 @@ struct ImportOptions {
   std::string loss;                         // empty: output of the graph; an output's name; or softmax_cross_entropy(…), mse(…)
   DType precision = DType::f32;             // every floating-point value of the graph gets this type
   std::vector<std::string> train, freeze, tie, untie;
+  int64_t micro_batches = 1;                // of the optimizer step; above 1, a loss that is no mean or sum over samples is refused
 };
 
 struct ImportedInput {
@@ -59,7 +60,9 @@ ImportedModel import_model(const std::string& path, const ImportOptions& options
 // What must be known before samples per micro-batch are: the batch that the file bakes in (0: symbolic, or no batch).
 struct ModelPeek {
   int64_t baked_batch = 0;
-  std::map<std::string, std::vector<std::string>> symbols;  // unbound dims: symbol -> inputs that carry it
+  std::map<std::string, std::vector<std::string>> symbols;  // unbound dims: symbol -> inputs that carry it; without the sample symbol
+  std::string sample_symbol;                                 // binds to samples per micro-batch; empty: baked, or none
+  std::map<std::string, std::vector<std::string>> input_dims;  // input -> its axes as text: a number, or a symbol
 };
 ModelPeek peek_model(const std::string& path);
 

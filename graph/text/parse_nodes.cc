@@ -19,6 +19,7 @@ void Parser::define_marks(Scanner& line, Value& value) {
 ValueId Parser::define(Scanner& line, ValueKind kind) {
   Value value;
   value.name = line.value_name();
+  if (value.name.empty()) line.fail("a value needs a name;");
   line.expect(":");
   value.dtype = line.dtype();
   value.shape = shape(line);

@@ -13,7 +13,7 @@ namespace zeroplan {
 namespace {
 
 bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
-bool is_name(char c) { return is_word(c) || c == '.' || c == '-' || c == '/'; }
+bool is_name(char c) { return is_word(c) || c == '.' || c == '-' || c == '/' || c == '\''; }
 bool is_number(char c) { return is_word(c) || c == '.' || c == '-' || c == '+'; }
 
 }  // namespace

@@ -60,8 +60,8 @@ template <typename T>
 ZP_INLINE Vec<T> sqrt(Vec<T> a) {
   return Vec<T>{map_registers([](auto x) ZP_LAMBDA {
 #if defined(__AVX512F__)
-    if constexpr (sizeof(T) == 4) return (decltype(x))_mm512_sqrt_ps((__m512)x);
-    else return (decltype(x))_mm512_sqrt_pd((__m512d)x);
+    if constexpr (sizeof(T) == 4) return (decltype(x))_mm512_maskz_sqrt_ps(0xffff, (__m512)x);
+    else return (decltype(x))_mm512_maskz_sqrt_pd(0xff, (__m512d)x);
 #elif defined(__AVX__)
     if constexpr (sizeof(T) == 4) return (decltype(x))_mm256_sqrt_ps((__m256)x);
     else return (decltype(x))_mm256_sqrt_pd((__m256d)x);

@@ -42,6 +42,8 @@ class Rewriter {
   // Node `at` becomes `op` with the same first output; further outputs are added. Returns false, changing nothing, where the op would
   // give another type than the old output has, or refuses its operands.
   bool become(NodeId at, OpKind op, std::vector<ValueId> inputs, Attributes attributes);
+  // Takes back what the builder added.
+  void discard() { graph_.nodes.resize(first_); }
   // All reads of the output of `at` go to `value` from finish() on.
   void forward(NodeId at, ValueId value) { replacement_[graph_.nodes[at].outputs[0]] = value; }
   // Moves what the builder added into place; call after each use of before().

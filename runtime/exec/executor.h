@@ -40,6 +40,7 @@ struct ExecutorOptions {
   bool check_nan = false;          // every floating-point output is looked at: the first op that made a NaN or Inf is named
   bool trace = false;
   StepHook before_step, after_step;
+  Kernel (*kernel_of)(OpKind) = cpu_kernel;
 };
 
 struct TraceEvent {
@@ -69,6 +70,8 @@ class Executor {
   // Sum over the window of the parameter's gradient, not divided by the weight; after accumulate().
   HostTensor gradient(int parameter);
   HostTensor weights(int parameter);
+  // Runs `save`: each parameter once, contiguous, in unit order; the bytes are valid during the call only.
+  void export_parameters(const std::function<void(int parameter, const void* data)>& take);
   // Sets weight-decay multipliers by parameter index (default 1).
   void set_decay(const std::vector<double>& multipliers);
   void request_stop();             // async-signal-safe; the ranks agree on it in the next update

@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "base/checked.h"
+#include "base/error.h"
 #include "runtime/plan/dump.h"
 #include "runtime/plan/memory.h"
 

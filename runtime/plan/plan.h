@@ -55,7 +55,7 @@ struct Operand {
 //   kernel, copy     inputs and outputs in the order of the op; workspace where it asks for one
 //   all_gather       input: the unit's shard; outputs: the whole buffer first, then each parameter of the unit in unit order.
 //                    In place on a replicated buffer (stages 1, 2): the input is its per_rank part.
-//   reduce_scatter   inputs: the unit's gradient shard (accumulator), the whole buffer, then each parameter's gradient in unit order;
+//   reduce_scatter   inputs: the unit's gradient shard (accumulator), the whole buffer (value: what fill_padding made of it), then each parameter's gradient in unit order;
 //                    output: the new gradient shard, in place
 //   all_reduce       input and output: one tensor, in place, summed in rank order
 //   free             inputs: the whole buffer; nothing may read it afterwards
@@ -87,9 +87,11 @@ struct PlanProgram {
   double predicted_us = 0;
 };
 
+// Operands and Plan::source name the same values: a gathered copy carries the value of the parameter, and a view of a gathered copy (which
+// insert_all_gather cloned) the value of the view in the source graph.
 struct PlanValue {
   std::string name;
-  int32_t parameter = kNone;     // the value is this parameter (gathered copies carry the same value)
+  int32_t parameter = kNone;     // the value is this parameter; kNone for its gradient
 };
 
 struct PlanParameter {
@@ -118,6 +120,7 @@ struct PlanInput {
   Shape shape;                   // of one micro-batch
   int sample_axis = 0;           // -1: given whole
   int32_t tensor = kNone;
+  int32_t value = kNone;         // that operands on the tensor, or views of it, name; kNone: the first reader says
   int64_t limit = -1;            // integer inputs used as labels or indices: values must lie in [-limit, limit) or be `ignored`
   bool label = false;            // labels: values in [0, limit) or `ignored`
   int64_t ignored = 0;
@@ -169,7 +172,10 @@ struct Plan {
   std::vector<PlanInput> inputs;
   std::vector<PlanConstant> constants;
   std::array<int64_t, kArenas> arena_bytes{};
-  std::array<int64_t, kPrograms> transient_lower_bound{};  // largest sum of live bytes, by program
+  // Largest sum of live bytes of the transient arena over the steps of each program. A storage (rounded up to kArenaAlignment) lives from
+  // the step that first writes into it to the last that reads any of it, in issue order, in-place successors included: slots from all_gather
+  // to free, reduce buffers whole from the first contribution to the reduce_scatter, workspace during its step.
+  std::array<int64_t, kPrograms> transient_lower_bound{};
   std::vector<PlanProgram> programs;             // by Program, those that exist
   PlanRoles roles;
   std::vector<SourceNode> source;                // training graph: node operands index Plan::values

@@ -1,0 +1,141 @@
+#include "graph/onnx/bind_dims.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace zeroplan {
+namespace {
+
+// Input -> axis that the user named, -1 for none; absent where the user said nothing.
+const int* stated_axis(const ImportOptions& options, const std::string& input) {
+  const auto found = options.sample_axes.find(input);
+  return found == options.sample_axes.end() ? nullptr : &found->second;
+}
+
+// The symbol on the stated axis, else on the first axis of most inputs; the first such where several tie.
+std::string find_sample_symbol(const OnnxGraph& graph, const ImportOptions& options) {
+  std::vector<std::pair<std::string, int>> counts;
+  for (const OnnxValueInfo& input : graph.inputs) {
+    const int* stated = stated_axis(options, input.name);
+    const int axis = stated ? *stated : 0;
+    if (axis < 0 || axis >= static_cast<int>(input.dims.size()) || input.dims[axis].symbol.empty()) continue;
+    const std::string& symbol = input.dims[axis].symbol;
+    const auto found = std::find_if(counts.begin(), counts.end(), [&](const auto& c) { return c.first == symbol; });
+    const int weight = stated ? 1000 : 1;
+    if (found == counts.end()) counts.emplace_back(symbol, weight);
+    else found->second += weight;
+  }
+  const auto best = std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  return best == counts.end() ? "" : best->first;
+}
+
+int64_t find_baked_batch(const OnnxGraph& graph, const ImportOptions& options) {
+  for (const OnnxValueInfo& input : graph.inputs) {
+    const int* stated = stated_axis(options, input.name);
+    const int axis = stated ? *stated : 0;
+    if (axis >= 0 && axis < static_cast<int>(input.dims.size()) && input.dims[axis].symbol.empty()) return input.dims[axis].value;
+  }
+  return 0;
+}
+
+int sample_axis(const OnnxValueInfo& input, const BoundDims& bound, const ImportOptions& options) {
+  if (const int* stated = stated_axis(options, input.name)) return *stated;
+  if (bound.sample_symbol.empty()) return bound.baked_batch > 0 && !input.dims.empty() && input.dims[0].value == bound.baked_batch ? 0 : -1;
+  for (size_t i = 0; i < input.dims.size(); ++i)
+    if (input.dims[i].symbol == bound.sample_symbol) return static_cast<int>(i);
+  return -1;
+}
+
+void choose_samples(const ImportOptions& options, BoundDims& out) {
+  const int64_t wanted = options.samples;
+  if (out.sample_symbol.empty()) {
+    out.samples = out.baked_batch;
+    if (wanted > 0 && out.baked_batch > 0 && wanted != out.baked_batch)
+      out.problems.push_back(fmt::format("the file bakes {} samples per micro-batch in, but {} are asked for; choose the batch and the number of micro-batches so that each has {}",
+                                         out.baked_batch, wanted, out.baked_batch));
+    return;
+  }
+  const auto stated = options.dims.find(out.sample_symbol);
+  out.samples = stated != options.dims.end() ? stated->second : wanted;
+  if (stated != options.dims.end() && wanted > 0 && wanted != stated->second)
+    out.problems.push_back(fmt::format("dimension '{}' is the sample axis and is bound to {}, but {} samples per micro-batch are asked for; state one of them", out.sample_symbol, stated->second, wanted));
+  if (out.samples > 0) out.symbols[out.sample_symbol] = out.samples;
+}
+
+std::string carriers(const OnnxGraph& graph, const std::string& symbol) {
+  std::string list;
+  for (const OnnxValueInfo& input : graph.inputs)
+    for (const OnnxDim& dim : input.dims)
+      if (dim.symbol == symbol) {
+        list += (list.empty() ? "" : ", ") + input.name;
+        break;
+      }
+  return list;
+}
+
+void report_unbound(const OnnxGraph& graph, BoundDims& out) {
+  std::vector<std::string> seen;
+  for (const OnnxValueInfo& input : graph.inputs)
+    for (const OnnxDim& dim : input.dims) {
+      if (dim.symbol.empty() || out.symbols.count(dim.symbol) || std::find(seen.begin(), seen.end(), dim.symbol) != seen.end()) continue;
+      seen.push_back(dim.symbol);
+      const bool sample = dim.symbol == out.sample_symbol;
+      out.problems.push_back(fmt::format("dimension '{}' of input {} is unbound; {}", dim.symbol, carriers(graph, dim.symbol),
+                                         sample ? "it is the sample axis: state the batch, or --dim " + dim.symbol + "=N" : "state --dim " + dim.symbol + "=N"));
+    }
+}
+
+void check_names(const OnnxGraph& graph, const ImportOptions& options, BoundDims& out) {
+  for (const auto& [name, value] : options.dims) {
+    if (carriers(graph, name).empty()) out.problems.push_back(fmt::format("--dim {}={}: no input has a dimension of that name", name, value));
+    else if (value <= 0) out.problems.push_back(fmt::format("--dim {}={}: a dimension must be positive", name, value));
+  }
+  for (const auto& [name, axis] : options.sample_axes) {
+    const auto found = std::find_if(graph.inputs.begin(), graph.inputs.end(), [&](const OnnxValueInfo& input) { return input.name == name; });
+    if (found == graph.inputs.end()) out.problems.push_back(fmt::format("--sample-axis {}: the model has no such input", name));
+    else if (axis >= static_cast<int>(found->dims.size())) out.problems.push_back(fmt::format("--sample-axis {}={}: the input has {} axes", name, axis, found->dims.size()));
+  }
+}
+
+}  // namespace
+
+BoundDims bind_dims(const OnnxGraph& graph, const ImportOptions& options) {
+  BoundDims out;
+  check_names(graph, options, out);
+  out.sample_symbol = find_sample_symbol(graph, options);
+  if (out.sample_symbol.empty()) out.baked_batch = find_baked_batch(graph, options);
+  for (const auto& [name, value] : options.dims) out.symbols[name] = value;
+  choose_samples(options, out);
+  report_unbound(graph, out);
+  for (const OnnxValueInfo& input : graph.inputs) {
+    BoundInput bound{input.name, input.type, {}, sample_axis(input, out, options)};
+    if (input.type == 0) out.problems.push_back(fmt::format("input '{}' is not a tensor, which is not supported", input.name));
+    else if (!input.ranked) out.problems.push_back(fmt::format("input '{}' has no stated rank; export it with a shape", input.name));
+    for (const OnnxDim& dim : input.dims) {
+      const auto found = out.symbols.find(dim.symbol);
+      bound.shape.push_back(dim.symbol.empty() ? dim.value : found == out.symbols.end() ? 1 : found->second);
+    }
+    out.inputs.push_back(std::move(bound));
+  }
+  return out;
+}
+
+ModelPeek peek_dims(const OnnxGraph& graph) {
+  const BoundDims bound = bind_dims(graph, {});
+  ModelPeek peek;
+  peek.baked_batch = bound.baked_batch;
+  peek.sample_symbol = bound.sample_symbol;
+  for (const OnnxValueInfo& input : graph.inputs) {
+    std::vector<std::string>& dims = peek.input_dims[input.name];
+    for (const OnnxDim& dim : input.dims) {
+      dims.push_back(dim.symbol.empty() ? std::to_string(dim.value) : dim.symbol);
+      if (dim.symbol.empty() || dim.symbol == bound.sample_symbol) continue;
+      std::vector<std::string>& inputs = peek.symbols[dim.symbol];
+      if (std::find(inputs.begin(), inputs.end(), input.name) == inputs.end()) inputs.push_back(input.name);
+    }
+  }
+  return peek;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,31 @@
+#pragma once
+// Static shapes for the inputs of a model.
+#include <map>
+#include <string>
+#include <vector>
+
+#include "graph/onnx/importer.h"
+#include "graph/onnx/model.h"
+
+namespace zeroplan {
+
+struct BoundInput {
+  std::string name;
+  int type = 0;                // TensorProto.DataType
+  Shape shape;
+  int sample_axis = -1;
+};
+
+struct BoundDims {
+  std::vector<BoundInput> inputs;
+  std::map<std::string, int64_t> symbols;      // every bound symbol
+  std::string sample_symbol;                   // empty: baked, or no sample axis
+  int64_t baked_batch = 0;
+  int64_t samples = 0;                         // 0: nothing has a sample axis
+  std::vector<std::string> problems;           // unbound symbols with the inputs that carry them, and misfits
+};
+
+BoundDims bind_dims(const OnnxGraph& graph, const ImportOptions& options);
+ModelPeek peek_dims(const OnnxGraph& graph);
+
+}  // namespace zeroplan

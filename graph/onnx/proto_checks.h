@@ -1,0 +1,24 @@
+#pragma once
+// Checks of a parsed model that come before ONNX's own code sees it. All throw Error.
+#include <onnx/onnx_pb.h>
+
+#include <string>
+#include <vector>
+
+#include "base/shape.h"
+#include "graph/onnx/wire_walk.h"
+
+namespace zeroplan {
+
+// IR version, opset of the default domain (returned), other domains.
+int check_versions(const onnx::ModelProto& model);
+// Dims, data and sizes of every tensor, ranks of every stated shape, in all graphs and functions; external tensors may stand in the top-level
+// graph alone. Payloads that were stripped are taken from `wire`.
+void check_tensors(const onnx::ModelProto& model, const WireModel& wire);
+// Local functions: no cycle, call depth and nodes after inlining below the limits.
+void check_functions(const onnx::ModelProto& model);
+// Bytes of the contents of a tensor that holds them itself, little-endian; throws where they are not stored as its type asks.
+std::string tensor_contents(const onnx::TensorProto& tensor);
+Shape tensor_shape(const onnx::TensorProto& tensor);
+
+}  // namespace zeroplan

@@ -1,0 +1,192 @@
+#include "graph/onnx/read_model.h"
+
+#include <onnx/checker.h>
+#include <onnx/inliner/inliner.h>
+#include <onnx/onnx_pb.h>
+#include <onnx/version_converter/convert.h>
+#include <xxhash.h>
+
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
+#include <algorithm>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "graph/onnx/external_data.h"
+#include "graph/onnx/limits.h"
+#include "graph/onnx/mapped_file.h"
+#include "graph/onnx/metadata.h"
+#include "graph/onnx/proto_checks.h"
+#include "graph/onnx/tensor_data.h"
+#include "graph/onnx/wire_walk.h"
+
+namespace zeroplan {
+namespace {
+
+onnx::ModelProto parse(const WireModel& wire) {
+  onnx::ModelProto model;
+  google::protobuf::io::ArrayInputStream stream(wire.stripped.data(), static_cast<int>(wire.stripped.size()));
+  google::protobuf::io::CodedInputStream coded(&stream);
+  coded.SetRecursionLimit(2 * kMaxMessageDepth);
+  if (!model.ParseFromCodedStream(&coded) || !coded.ConsumedEntireMessage()) throw Error("not a valid ONNX model: the file is damaged or of another kind");
+  return model;
+}
+
+// Runs library code that reports by exceptions of its own.
+template <typename Fn>
+void guarded(const char* what, Fn&& fn) {
+  try {
+    fn();
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw Error(fmt::format("{}: {}", what, error.what()));
+  }
+}
+
+void set_dtype(OnnxTensor& tensor) {
+  if (tensor.type == kOnnxFloat) tensor.source.dtype = DType::f32;
+  if (tensor.type == kOnnxDouble) tensor.source.dtype = DType::f64;
+}
+
+OnnxTensor locate(const std::string& name, const onnx::TensorProto& tensor, const TensorPayload* payload) {
+  OnnxTensor out;
+  out.name = name;
+  out.type = tensor.data_type();
+  out.shape = tensor_shape(tensor);
+  if (tensor.data_location() != onnx::TensorProto::EXTERNAL) out.bytes = tensor_contents(tensor);
+  if (!payload) return out;
+  out.in_file = true;
+  out.source = {name, "", payload->offset, payload->length, DType::f32};
+  set_dtype(out);
+  return out;
+}
+
+OnnxTensor locate_external(WeightFiles& files, const onnx::TensorProto& tensor) {
+  std::vector<std::pair<std::string, std::string>> entries;
+  for (const auto& entry : tensor.external_data()) entries.emplace_back(entry.key(), entry.value());
+  const ExternalRange range = parse_external(tensor.name(), entries);
+  OnnxTensor out = locate(tensor.name(), tensor, nullptr);
+  const int64_t bytes = tensor_bytes(tensor.name(), out.type, out.shape);
+  int64_t size = 0;
+  try {
+    size = files.size(range.location);
+  } catch (const Error& error) {
+    throw Error(fmt::format("initializer '{}': {}", tensor.name(), error.message()));
+  }
+  if (onnx_type_bits(out.type) == 0) throw Error(fmt::format("initializer '{}': a {} tensor cannot be external", tensor.name(), onnx_type_name(out.type)));
+  if (range.length >= 0 && range.length != bytes)
+    throw Error(fmt::format("initializer '{}': its external data states {} bytes but shape {} needs {}", tensor.name(), range.length, to_string(out.shape), bytes));
+  if (range.offset > size || bytes > size - range.offset)
+    throw Error(fmt::format("initializer '{}': {} bytes at offset {} lie outside '{}' of {} bytes", tensor.name(), bytes, range.offset, range.location, size));
+  out.in_file = bytes > 0;
+  out.source = {tensor.name(), range.location, range.offset, bytes, DType::f32};
+  set_dtype(out);
+  return out;
+}
+
+// Tensors of the top-level graph by name. Initializers may not share a name with one another.
+StoredTensors locate_tensors(WeightFiles& files, const onnx::GraphProto& graph, const WireModel& wire) {
+  StoredTensors stored;
+  for (int i = 0; i < graph.initializer_size(); ++i) {
+    const onnx::TensorProto& tensor = graph.initializer(i);
+    const auto payload = wire.initializers.find(i);
+    const bool external = tensor.data_location() == onnx::TensorProto::EXTERNAL;
+    OnnxTensor located = external ? locate_external(files, tensor) : locate(tensor.name(), tensor, payload == wire.initializers.end() ? nullptr : &payload->second);
+    if (tensor.name().empty() || !stored.emplace(tensor.name(), std::move(located)).second)
+      throw Error(fmt::format("two initializers, or none, are named '{}'; export the model again", tensor.name()));
+  }
+  for (int i = 0; i < graph.node_size(); ++i) {
+    const onnx::NodeProto& node = graph.node(i);
+    if (node.op_type() != "Constant" || node.output_size() != 1 || node.attribute_size() != 1) continue;
+    const auto payload = wire.attributes.find({i, 0});
+    if (payload == wire.attributes.end() || !node.attribute(0).has_t()) continue;
+    if (!stored.emplace(node.output(0), locate(node.output(0), node.attribute(0).t(), &payload->second)).second)
+      throw Error(fmt::format("value '{}' is defined twice; export the model again", node.output(0)));
+  }
+  return stored;
+}
+
+// A tensor without its data does not pass ONNX's checker, unless it is empty.
+struct Hidden {
+  onnx::TensorProto* tensor;
+  Shape shape;
+};
+
+void hide(onnx::TensorProto& tensor, std::vector<Hidden>& hidden) {
+  hidden.push_back({&tensor, tensor_shape(tensor)});
+  tensor.clear_external_data();
+  tensor.clear_data_location();
+  tensor.clear_dims();
+  tensor.add_dims(0);
+}
+
+std::vector<Hidden> hide_stripped(onnx::ModelProto& model, const WireModel& wire) {
+  std::vector<Hidden> hidden;
+  onnx::GraphProto& graph = *model.mutable_graph();
+  for (int i = 0; i < graph.initializer_size(); ++i) {
+    const auto payload = wire.initializers.find(i);
+    const bool stripped = payload != wire.initializers.end() && payload->second.stripped;
+    if (stripped || graph.initializer(i).data_location() == onnx::TensorProto::EXTERNAL) hide(*graph.mutable_initializer(i), hidden);
+  }
+  for (const auto& [at, payload] : wire.attributes)
+    if (payload.stripped) hide(*graph.mutable_node(at.first)->mutable_attribute(at.second)->mutable_t(), hidden);
+  return hidden;
+}
+
+void check_and_convert(onnx::ModelProto& model, const WireModel& wire, int opset) {
+  for (auto& import : *model.mutable_opset_import())
+    if (import.domain() == "ai.onnx") import.clear_domain();
+  model.clear_training_info();
+  const std::vector<Hidden> hidden = hide_stripped(model, wire);
+  guarded("ONNX's checker refuses the model", [&] { onnx::checker::check_model(model); });
+  for (const Hidden& h : hidden) h.tensor->mutable_dims()->Assign(h.shape.begin(), h.shape.end());
+  if (model.functions_size() > 0) guarded("the model's functions cannot be inlined", [&] { onnx::inliner::InlineLocalFunctions(model, true); });
+  model.set_ir_version(std::max<int64_t>(model.ir_version(), 8));
+  if (opset >= kTargetOpset) return;
+  guarded("the model cannot be raised to a newer opset", [&] { model = onnx::version_conversion::ConvertVersion(model, kTargetOpset); });
+}
+
+std::string digest(WeightFiles& files, std::span<const std::byte> file, const StoredTensors& stored) {
+  const std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> owner(XXH3_createState(), XXH3_freeState);
+  XXH3_state_t* state = owner.get();
+  XXH3_128bits_reset(state);
+  XXH3_128bits_update(state, file.data(), file.size());
+  std::string block(1 << 20, '\0');
+  for (const auto& [name, tensor] : stored) {
+    if (tensor.source.file.empty()) continue;
+    for (int64_t done = 0; done < tensor.source.bytes; done += static_cast<int64_t>(block.size())) {
+      const int64_t n = std::min<int64_t>(static_cast<int64_t>(block.size()), tensor.source.bytes - done);
+      files.read(tensor.source.file, tensor.source.offset + done, n, block.data());
+      XXH3_128bits_update(state, block.data(), n);
+    }
+  }
+  const XXH128_hash_t hash = XXH3_128bits_digest(state);
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
+
+}  // namespace
+
+OnnxModel read_model(WeightFiles& files, bool with_digest) {
+  const MappedFile file(files.model_path());
+  const WireModel wire = walk_model(file.bytes());
+  onnx::ModelProto proto = parse(wire);
+  OnnxModel model;
+  model.path = files.model_path();
+  model.producer = fmt::format("{}{}{}", proto.producer_name(), proto.producer_version().empty() ? "" : " ", proto.producer_version());
+  model.opset = check_versions(proto);
+  check_tensors(proto, wire);
+  check_functions(proto);
+  model.metadata = read_metadata(proto);
+  const StoredTensors stored = locate_tensors(files, proto.graph(), wire);
+  if (with_digest) model.digest = digest(files, file.bytes(), stored);
+  check_and_convert(proto, wire, model.opset);
+  model.decoded_opset = std::max(model.opset, kTargetOpset);
+  model.graph = plain_graph(proto.graph(), stored);
+  return model;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,116 @@
+// The kernels around the model: losses, norms and the optimizer. Operands in docs/architecture.md, layouts in runtime/plan/report.h.
+// Their numbers depend on the step (RunScalars), so they have no reference evaluator here.
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "graph/ops/definitions.h"
+#include "graph/ops/rules.h"
+
+namespace zeroplan {
+
+namespace {
+
+OutputType type_of(const Value& value) { return {value.dtype, value.shape}; }
+
+// Metrics and report are vectors of f64, the limbs of the norm one of i64.
+const Value& vector_operand(const Graph& graph, const Node& node, int i, std::string_view what, DType dtype) {
+  const Value& value = operand(graph, node, i, what);
+  expect_dtype(value, dtype, what);
+  expect_rank(value, 1, 1, what);
+  return value;
+}
+
+const Unit& unit_of(const Graph& graph, const Node& node) {
+  if (node.unit < 0 || node.unit >= static_cast<int32_t>(graph.units.size())) throw Error("belongs to no unit");
+  return graph.units[node.unit];
+}
+
+// sum, weight (optional), metrics → metrics'
+std::vector<OutputType> infer_record_loss(const Graph& graph, const Node& node) {
+  expect_inputs(node, 3, 3);
+  expect_shape(floating_operand(graph, node, 0, "sum"), {}, "sum");
+  if (has_input(node, 1)) expect_shape(operand(graph, node, 1, "weight"), {}, "weight");
+  return {type_of(vector_operand(graph, node, 2, "metrics", DType::f64))};
+}
+
+// gradients of the unit in order → token
+std::vector<OutputType> infer_fill_padding(const Graph& graph, const Node& node) {
+  const Unit& unit = unit_of(graph, node);
+  const int count = static_cast<int>(unit.parameters.size());
+  expect_inputs(node, count, count);
+  for (int i = 0; i < count; ++i) {
+    const Value& gradient = operand(graph, node, i, "gradient");
+    expect_dtype(gradient, unit.dtype, "gradient");
+    expect_shape(gradient, graph.parameters[unit.parameters[i].parameter].shape, "gradient");
+  }
+  return {{unit.dtype, {unit.padded_elements}}};
+}
+
+// metrics, report → report', metrics'
+std::vector<OutputType> infer_fold_metrics(const Graph& graph, const Node& node) {
+  expect_inputs(node, 2, 2);
+  const Value& metrics = vector_operand(graph, node, 0, "metrics", DType::f64);
+  return {type_of(vector_operand(graph, node, 1, "report", DType::f64)), type_of(metrics)};
+}
+
+// gradient shard, report, limbs → limbs'
+std::vector<OutputType> infer_grad_norm(const Graph& graph, const Node& node) {
+  expect_inputs(node, 3, 3);
+  expect_rank(floating_operand(graph, node, 0, "gradient"), 1, 1, "gradient");
+  vector_operand(graph, node, 1, "report", DType::f64);
+  return {type_of(vector_operand(graph, node, 2, "limbs", DType::i64))};
+}
+
+// limbs, report → report', limbs'
+std::vector<OutputType> infer_clip_factor(const Graph& graph, const Node& node) {
+  expect_inputs(node, 2, 2);
+  const Value& limbs = vector_operand(graph, node, 0, "limbs", DType::i64);
+  return {type_of(vector_operand(graph, node, 1, "report", DType::f64)), type_of(limbs)};
+}
+
+void check_moments(const Node& node) {
+  const std::string& optimizer = node.attributes.get_string(Attr::optimizer);
+  const size_t moments = node.inputs.size() - 3;
+  const bool adam = optimizer == "adam" || optimizer == "adamw";
+  if (!adam && optimizer != "sgd") throw Error(fmt::format("unknown optimizer '{}'; adamw, adam and sgd exist", optimizer));
+  if (adam ? moments != 2 : moments > 1) throw Error(fmt::format("optimizer {} does not take {} moments", optimizer, moments));
+}
+
+// weights, gradient, report, moments… → weights', moments'…, gradient'
+std::vector<OutputType> infer_optimizer_update(const Graph& graph, const Node& node) {
+  expect_inputs(node, 3, 5);
+  check_moments(node);
+  const Value& weights = floating_operand(graph, node, 0, "weights");
+  const Value& gradient = operand(graph, node, 1, "gradient");
+  expect_rank(weights, 1, 1, "weights");
+  expect_dtype(gradient, weights.dtype, "gradient");
+  vector_operand(graph, node, 2, "report", DType::f64);
+  std::vector<OutputType> types = {type_of(weights)};
+  for (int i = 3; i < static_cast<int>(node.inputs.size()); ++i) {
+    const Value& moment = operand(graph, node, i, "moment");
+    expect_dtype(moment, weights.dtype, "moment");
+    expect_shape(moment, gradient.shape, "moment");
+    types.push_back(type_of(moment));
+  }
+  types.push_back(type_of(gradient));
+  return types;
+}
+
+OpDef step_def(std::vector<OutputType> (*infer)(const Graph&, const Node&), std::vector<std::pair<int, int>> in_place) {
+  OpDef def;
+  def.infer = infer;
+  def.in_place = std::move(in_place);
+  return def;
+}
+
+}  // namespace
+
+OpDef record_loss_def() { return step_def(infer_record_loss, {{0, 2}}); }
+OpDef fill_padding_def() { return step_def(infer_fill_padding, {}); }
+OpDef fold_metrics_def() { return step_def(infer_fold_metrics, {{0, 1}, {1, 0}}); }
+OpDef grad_norm_def() { return step_def(infer_grad_norm, {{0, 2}}); }
+OpDef clip_factor_def() { return step_def(infer_clip_factor, {{0, 1}, {1, 0}}); }
+// Weights first, then each moment, then the gradient, which comes last whatever the number of moments (0, 1 or 2).
+OpDef optimizer_update_def() { return step_def(infer_optimizer_update, {{0, 0}, {1, 3}, {2, 4}, {1, 1}, {2, 1}, {3, 1}}); }
+
+}  // namespace zeroplan

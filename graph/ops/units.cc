@@ -1,0 +1,128 @@
+// Operators on whole units: unit_view, the collectives, and the host's load and export. They need the node's unit.
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "graph/ops/definitions.h"
+#include "graph/ops/indexing.h"
+#include "graph/ops/rules.h"
+
+namespace zeroplan {
+
+namespace {
+
+const Unit& unit_of(const Graph& graph, const Node& node) {
+  if (node.unit < 0 || node.unit >= static_cast<int32_t>(graph.units.size())) throw Error("belongs to no unit");
+  return graph.units[node.unit];
+}
+
+std::vector<OutputType> parameter_types(const Graph& graph, const Unit& unit) {
+  std::vector<OutputType> types;
+  for (const UnitParameter& member : unit.parameters) types.push_back({unit.dtype, graph.parameters[member.parameter].shape});
+  return types;
+}
+
+void expect_parameters(const Graph& graph, const Node& node, const Unit& unit, int first) {
+  for (size_t i = 0; i < unit.parameters.size(); ++i) {
+    const Value& value = operand(graph, node, first + static_cast<int>(i), "value of a parameter");
+    expect_dtype(value, unit.dtype, "value of a parameter");
+    expect_shape(value, graph.parameters[unit.parameters[i].parameter].shape, "value of a parameter");
+  }
+}
+
+std::vector<OutputType> infer_unit_view(const Graph& graph, const Node& node) {
+  expect_inputs(node, 1, 1);
+  const Unit& unit = unit_of(graph, node);
+  const Value& buffer = operand(graph, node, 0, "weights");
+  expect_dtype(buffer, unit.dtype, "weights");
+  expect_shape(buffer, {unit.padded_elements}, "weights");
+  return parameter_types(graph, unit);
+}
+
+// In update, the whole buffer of weights or gradients comes out; everywhere else the parameters of a sharded unit.
+std::vector<OutputType> infer_all_gather(const Graph& graph, const Node& node) {
+  expect_inputs(node, 1, 1);
+  const Unit& unit = unit_of(graph, node);
+  const Value& buffer = operand(graph, node, 0, "shard");
+  expect_dtype(buffer, unit.dtype, "shard");
+  if (node.program != Program::update) {
+    expect_shape(buffer, {unit.shard_elements}, "shard");
+    return parameter_types(graph, unit);
+  }
+  if (buffer.shape != Shape{unit.shard_elements}) expect_shape(buffer, {unit.padded_elements}, "shard");
+  return {{unit.dtype, {unit.padded_elements}}};
+}
+
+// gradient shard, gradients of the unit in order, and the token of fill_padding where there is one.
+std::vector<OutputType> infer_reduce_scatter(const Graph& graph, const Node& node) {
+  const Unit& unit = unit_of(graph, node);
+  const int count = static_cast<int>(unit.parameters.size());
+  expect_inputs(node, 1 + count, 2 + count);
+  const Value& shard = operand(graph, node, 0, "gradient shard");
+  expect_dtype(shard, unit.dtype, "gradient shard");
+  expect_shape(shard, {unit.shard_elements}, "gradient shard");
+  expect_parameters(graph, node, unit, 1);
+  if (has_input(node, 1 + count)) expect_shape(operand(graph, node, 1 + count, "padding token"), {unit.padded_elements}, "padding token");
+  return {{shard.dtype, shard.shape}};
+}
+
+std::vector<OutputType> infer_all_reduce(const Graph& graph, const Node& node) {
+  expect_inputs(node, 1, 1);
+  const Value& x = operand(graph, node, 0, "x");
+  return {{x.dtype, x.shape}};
+}
+
+std::vector<OutputType> infer_parameters_in(const Graph& graph, const Node& node) {
+  const Unit& unit = unit_of(graph, node);
+  const int count = static_cast<int>(unit.parameters.size());
+  expect_inputs(node, count, count);
+  expect_parameters(graph, node, unit, 0);
+  return {};
+}
+
+// → weights, moments…, gradient shard: the state that the unit has.
+std::vector<OutputType> infer_load_unit(const Graph& graph, const Node& node) {
+  expect_inputs(node, 0, 0);
+  const Unit& unit = unit_of(graph, node);
+  std::vector<ValueId> states = {unit.weights_state};
+  states.insert(states.end(), unit.moments.begin(), unit.moments.end());
+  if (unit.gradient_shard != kNone) states.push_back(unit.gradient_shard);
+  std::vector<OutputType> types;
+  for (const ValueId state : states) {
+    if (state == kNone) throw Error(fmt::format("unit '{}' has no state to load", unit.name));
+    types.push_back({graph.value(state).dtype, graph.value(state).shape});
+  }
+  return types;
+}
+
+OpDef unit_def(std::vector<OutputType> (*infer)(const Graph&, const Node&), std::vector<std::pair<int, int>> in_place = {}) {
+  OpDef def;
+  def.infer = infer;
+  def.in_place = std::move(in_place);
+  return def;
+}
+
+}  // namespace
+
+OpDef unit_view_def() { return unit_def(infer_unit_view); }
+OpDef all_gather_def() { return unit_def(infer_all_gather, {{0, 0}}); }
+OpDef reduce_scatter_def() { return unit_def(infer_reduce_scatter, {{0, 0}}); }
+OpDef all_reduce_def() { return unit_def(infer_all_reduce, {{0, 0}}); }
+OpDef free_unit_def() { return unit_def(infer_parameters_in); }
+OpDef load_unit_def() { return unit_def(infer_load_unit); }
+OpDef export_unit_def() { return unit_def(infer_parameters_in); }
+
+bool view_geometry(const Graph& graph, const Node& node, int output, const Strides& in_strides, Strides& out_strides, int64_t& out_offset) {
+  if (node.op == OpKind::unit_view) {
+    const UnitParameter& member = unit_of(graph, node).parameters.at(output);
+    out_strides = contiguous_strides(graph.parameters[member.parameter].shape);
+    out_offset = member.offset;
+    return true;
+  }
+  const OpDef& def = op_def(node.op);
+  check(def.view != nullptr, "the node is a view");
+  bool possible = false;
+  def.view(node, output, graph.value(node.inputs[0]).shape, in_strides, out_strides, out_offset, possible);
+  return possible;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,106 @@
+// Unary, binary and ternary elementwise operators and chains of them.
+#include <algorithm>
+#include <bit>
+
+#include "base/error.h"
+#include "kernels/cpu/elementwise_engine.h"
+#include "kernels/cpu/kernels.h"
+
+namespace zeroplan::ZP_KERNEL_NAMESPACE {
+
+namespace {
+
+constexpr int kFields = 5;  // integers per instruction, see graph/ops/elementwise.h
+
+bool is_integer_type(DType dtype) { return dtype == DType::i64 || dtype == DType::i32; }
+
+template <typename T>
+void run_single(OpKind op, const KernelArgs& args) {
+  Chain<T> chain;
+  chain.operand_count = args.input_count;
+  chain.instruction_count = 1;
+  auto& step = chain.instructions[0];
+  step.run = block_function<T>(op, args.attributes ? args.attributes->get_int(Attr::approximate, 0) : 0);
+  for (int i = 0; i < 3; ++i) step.operands[i] = i < args.input_count ? i : -1;
+  run_chain(chain, args.inputs, args.outputs[0], args.threads);
+}
+
+// Computed in the type of the operands; boolean and bytes as float, which is exact for them.
+void run_elementwise_op(OpKind op, const KernelArgs& args) {
+  const DType dtype = args.inputs[args.input_count - 1].dtype;  // where: not the condition
+  if (dtype == DType::f64) run_single<double>(op, args);
+  else if (is_integer_type(dtype)) run_single<int64_t>(op, args);
+  else run_single<float>(op, args);
+}
+
+template <typename T>
+void run_program(const KernelArgs& args) {
+  const std::vector<int64_t>& code = args.attributes->get_ints(Attr::code);
+  const std::vector<int64_t>& constants = args.attributes->get_ints(Attr::constants);
+  Chain<T> chain;
+  chain.operand_count = args.input_count;
+  chain.constant_count = static_cast<int>(constants.size());
+  chain.instruction_count = static_cast<int>(code.size()) / kFields;
+  if (chain.operand_count > kMaxChainOperands || chain.constant_count > kMaxChainInstructions || chain.instruction_count > kMaxChainInstructions ||
+      chain.registers() > kMaxChainRegisters) {
+    throw Error("an elementwise chain is longer than the CPU kernel takes; cut it into shorter chains");
+  }
+  for (int i = 0; i < chain.constant_count; ++i) chain.constants[i] = std::bit_cast<double>(constants[i]);
+  for (int i = 0; i < chain.instruction_count; ++i) {
+    const int64_t* words = code.data() + i * kFields;
+    auto& step = chain.instructions[i];
+    step.run = block_function<T>(static_cast<OpKind>(words[0]), words[4]);
+    for (int k = 0; k < 3; ++k) step.operands[k] = static_cast<int>(words[1 + k]);
+  }
+  run_chain(chain, args.inputs, args.outputs[0], args.threads);
+}
+
+}  // namespace
+
+void elementwise_kernel(const KernelArgs& args) {
+  visit_floating(args.outputs[0].dtype, [&](auto zero) { run_program<decltype(zero)>(args); });
+}
+
+#define ZP_SINGLE(name) \
+  void name##_kernel(const KernelArgs& args) { run_elementwise_op(OpKind::name, args); }
+ZP_SINGLE(neg)
+ZP_SINGLE(abs)
+ZP_SINGLE(sign)
+ZP_SINGLE(sqrt)
+ZP_SINGLE(reciprocal)
+ZP_SINGLE(exp)
+ZP_SINGLE(log)
+ZP_SINGLE(sin)
+ZP_SINGLE(cos)
+ZP_SINGLE(tanh)
+ZP_SINGLE(sigmoid)
+ZP_SINGLE(erf)
+ZP_SINGLE(relu)
+ZP_SINGLE(gelu)
+ZP_SINGLE(silu)
+ZP_SINGLE(logical_not)
+ZP_SINGLE(is_nan)
+ZP_SINGLE(cast)
+ZP_SINGLE(add)
+ZP_SINGLE(sub)
+ZP_SINGLE(mul)
+ZP_SINGLE(div)
+ZP_SINGLE(pow)
+ZP_SINGLE(maximum)
+ZP_SINGLE(minimum)
+ZP_SINGLE(equal)
+ZP_SINGLE(less)
+ZP_SINGLE(greater)
+ZP_SINGLE(less_equal)
+ZP_SINGLE(greater_equal)
+ZP_SINGLE(logical_and)
+ZP_SINGLE(logical_or)
+ZP_SINGLE(relu_grad)
+ZP_SINGLE(gelu_grad)
+ZP_SINGLE(silu_grad)
+ZP_SINGLE(tanh_grad)
+ZP_SINGLE(sigmoid_grad)
+ZP_SINGLE(where)
+#undef ZP_SINGLE
+
+}  // namespace zeroplan::ZP_KERNEL_NAMESPACE

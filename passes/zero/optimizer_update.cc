@@ -1,0 +1,120 @@
+#include <algorithm>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "passes/passes.h"
+#include "passes/zero/program_builder.h"
+#include "passes/zero/unit_state.h"
+#include "runtime/plan/report.h"
+
+namespace zeroplan {
+namespace {
+
+std::string_view optimizer_name(OptimizerKind optimizer) {
+  constexpr std::string_view kNames[] = {"adamw", "adam", "sgd"};
+  return kNames[static_cast<size_t>(optimizer)];
+}
+
+std::vector<std::string> moment_names(const CompileOptions& options) {
+  if (options.optimizer != OptimizerKind::sgd) return {"m", "v"};
+  if (options.momentum != 0) return {"momentum"};
+  return {};
+}
+
+void add_moments(Graph& graph, const CompileOptions& options) {
+  for (int32_t id = 0; id < static_cast<int32_t>(graph.units.size()); ++id) {
+    if (!graph.units[id].trainable) continue;
+    const Unit& unit = graph.units[id];
+    const Shape shape = {unit.optimizer == Placement::sharded ? unit.shard_elements : unit.padded_elements};
+    std::vector<ValueId> moments;
+    for (const std::string& name : moment_names(options)) moments.push_back(add_state(graph, graph.units[id].name + "." + name, graph.units[id].dtype, shape, id));
+    graph.units[id].moments = std::move(moments);
+  }
+}
+
+// Program-wide state of training or evaluation: per-micro-batch losses, and what they fold into.
+struct Metrics {
+  ValueId metrics = kNone, report = kNone;
+};
+
+// The metrics state that record_loss of the program writes.
+ValueId recorded_metrics(const Graph& graph, Program program) {
+  for (const Node& node : graph.nodes)
+    if (node.op == OpKind::record_loss && node.program == program) return node.inputs[2];
+  throw std::logic_error(fmt::format("program {} records no loss", program_name(program)));
+}
+
+Metrics add_metrics(Graph& graph, Program program, const std::string& report) {
+  return {recorded_metrics(graph, program), add_state(graph, report, DType::f64, {kReportFields})};
+}
+
+// all_reduce(metrics) and fold_metrics: the start of `update`, and all of `eval_end`.
+void fold_losses(ProgramBuilder& build, const Metrics& state, const Loss& loss) {
+  build.change(build.node(OpKind::all_reduce, {state.metrics}), {state.metrics});
+  Node fold = build.node(OpKind::fold_metrics, {build.now(state.metrics), state.report});
+  fold.attributes = {{Attr::value, int64_t{loss.weight != kNone}}};
+  build.change(std::move(fold), {state.report, state.metrics});
+}
+
+// The unit's own steps of `update`: optimizer, and gathers where gradients or weights are replicated.
+void update_unit(const Graph& graph, ProgramBuilder& build, int32_t id, const CompileOptions& options, ValueId report) {
+  const Unit& unit = graph.units[id];
+  const bool whole = unit.optimizer == Placement::replicated;
+  if (whole) build.change(build.node(OpKind::all_gather, {unit.gradient_shard}, id), {unit.gradient_full});
+  const ValueId gradient = whole ? unit.gradient_full : unit.gradient_shard;
+  Node update = build.node(OpKind::optimizer_update, {unit.weights_state, build.now(gradient), build.now(report)}, id);
+  update.inputs.insert(update.inputs.end(), unit.moments.begin(), unit.moments.end());
+  update.attributes = {{Attr::optimizer, std::string(optimizer_name(options.optimizer))}};
+  std::vector<ValueId> changed = {unit.weights_state};
+  changed.insert(changed.end(), unit.moments.begin(), unit.moments.end());
+  changed.push_back(gradient);
+  build.change(std::move(update), changed);
+  if (whole) build.zero(unit.gradient_shard);
+  const bool gather_weights = unit.weights == Placement::replicated && !whole;
+  if (gather_weights) build.change(build.node(OpKind::all_gather, {build.now(unit.weights_state)}, id), {unit.weights_state});
+}
+
+void build_update(Graph& graph, NodeEdits& edits, const CompileOptions& options, const Metrics& state, ValueId limbs) {
+  ProgramBuilder build(graph, edits, Program::update);
+  fold_losses(build, state, graph.loss);
+  const int32_t units = static_cast<int32_t>(graph.units.size());
+  for (int32_t id = 0; id < units; ++id) {
+    if (!graph.units[id].trainable) continue;
+    build.change(build.node(OpKind::grad_norm, {graph.units[id].gradient_shard, build.now(state.report), build.now(limbs)}, id), {limbs});
+  }
+  build.change(build.node(OpKind::all_reduce, {build.now(limbs)}), {limbs});
+  build.change(build.node(OpKind::clip_factor, {build.now(limbs), build.now(state.report)}), {state.report, limbs});
+  for (int32_t id = 0; id < units; ++id)
+    if (graph.units[id].trainable) update_unit(graph, build, id, options, state.report);
+  build.finish();
+}
+
+bool has_program(const Graph& graph, Program program) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) { return node.program == program; });
+}
+
+}  // namespace
+
+bool optimizer_update(Graph& graph, const CompileOptions& options) {
+  if (graph.units.empty()) return false;
+  add_moments(graph, options);
+  NodeEdits edits(graph);
+  const Metrics train = add_metrics(graph, Program::micro_step, "report");
+  const ValueId limbs = add_state(graph, "norm_limbs", DType::i64, {kNormLimbs});
+  std::vector<ValueId> zeroed = {train.metrics, train.report, limbs};
+  build_update(graph, edits, options, train, limbs);
+  if (has_program(graph, Program::eval_step)) {
+    const Metrics eval = add_metrics(graph, Program::eval_step, "eval_report");
+    zeroed.insert(zeroed.end(), {eval.metrics, eval.report});
+    ProgramBuilder end(graph, edits, Program::eval_end);
+    fold_losses(end, eval, graph.eval_loss);
+    end.finish();
+  }
+  build_load(graph, edits, zeroed);
+  build_save(graph, edits);
+  edits.apply();
+  return true;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,61 @@
+#include "passes/zero/program_builder.h"
+
+#include <fmt/format.h>
+
+#include "passes/zero/unit_state.h"
+
+namespace zeroplan {
+
+ValueId ProgramBuilder::now(ValueId state) const {
+  const auto known = now_.find(state);
+  return known == now_.end() ? state : known->second;
+}
+
+void ProgramBuilder::append(Node node) { edits_.append(std::move(node)); }
+
+void ProgramBuilder::change(Node node, const std::vector<ValueId>& changed) {
+  for (ValueId state : changed) {
+    node.outputs.push_back(add_successor(graph_, state, fmt::format("{}.{}", graph_.values[state].name, program_name(program_))));
+    now_[state] = node.outputs.back();
+  }
+  append(std::move(node));
+}
+
+void ProgramBuilder::zero(ValueId state) {
+  Node fill = node(OpKind::fill, {}, graph_.values[state].unit);
+  fill.attributes = {{Attr::value, 0.0}, {Attr::shape, graph_.values[state].shape}, {Attr::dtype, std::string(dtype_name(graph_.values[state].dtype))}};
+  change(std::move(fill), {state});
+}
+
+void ProgramBuilder::finish() {
+  for (const auto& [state, value] : now_) graph_.state_updates.push_back({program_, state, value});
+}
+
+void build_load(Graph& graph, NodeEdits& edits, const std::vector<ValueId>& zeroed) {
+  ProgramBuilder load(graph, edits, Program::load);
+  for (int32_t id = 0; id < static_cast<int32_t>(graph.units.size()); ++id) {
+    const Unit& unit = graph.units[id];
+    std::vector<ValueId> filled = {unit.weights_state};
+    filled.insert(filled.end(), unit.moments.begin(), unit.moments.end());
+    if (unit.gradient_shard != kNone) filled.push_back(unit.gradient_shard);
+    load.change(load.node(OpKind::load_unit, {}, id), filled);
+    if (unit.gradient_full != kNone) load.zero(unit.gradient_full);
+  }
+  for (ValueId state : zeroed) load.zero(state);
+  load.finish();
+}
+
+void build_save(Graph& graph, NodeEdits& edits) {
+  ProgramBuilder save(graph, edits, Program::save);
+  for (int32_t id = 0; id < static_cast<int32_t>(graph.units.size()); ++id) {
+    const bool sharded = graph.units[id].weights == Placement::sharded;
+    Node source = save.node(sharded ? OpKind::all_gather : OpKind::unit_view, {graph.units[id].weights_state}, id);
+    const std::vector<ValueId> copies = add_gathered_copies(graph, id, "@save");
+    source.outputs = copies;
+    save.append(std::move(source));
+    save.append(save.node(OpKind::export_unit, copies, id));
+    if (sharded) save.append(save.node(OpKind::free_unit, copies, id));
+  }
+}
+
+}  // namespace zeroplan

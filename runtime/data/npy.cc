@@ -1,0 +1,103 @@
+// The format is NumPy's NEP 1: magic, version, header length, a Python dictionary literal, data.
+#include "runtime/data/npy.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <string_view>
+
+#include "base/checked.h"
+#include "base/error.h"
+
+namespace zeroplan {
+namespace {
+
+struct TypeRow {
+  NpyType type;
+  const char* descr;  // as in the file, without byte order
+  int64_t bytes;
+};
+constexpr TypeRow kTypes[] = {
+    {NpyType::f4, "f4", 4}, {NpyType::f8, "f8", 8}, {NpyType::i1, "i1", 1}, {NpyType::i2, "i2", 2}, {NpyType::i4, "i4", 4}, {NpyType::i8, "i8", 8},
+    {NpyType::u1, "u1", 1}, {NpyType::u2, "u2", 2}, {NpyType::u4, "u4", 4}, {NpyType::u8, "u8", 8}, {NpyType::b1, "b1", 1},
+};
+
+const TypeRow& row(NpyType type) {
+  for (const TypeRow& r : kTypes)
+    if (r.type == type) return r;
+  throw Error("unknown .npy element type");
+}
+
+NpyType parse_type(const std::string& path, std::string_view descr) {
+  for (const TypeRow& r : kTypes) {
+    if (descr.size() != 3 || descr.substr(1) != r.descr) continue;
+    if (descr[0] == '<' || descr[0] == '|' || descr[0] == '=') return r.type;
+    throw Error(fmt::format("{}: big-endian data ({}); save it with .astype('<{}')", path, descr, r.descr));
+  }
+  throw Error(fmt::format("{}: element type '{}' is not supported; save it as f4, f8, i1, i2, i4, i8, u1, u2, u4, u8 or bool", path, descr));
+}
+
+// Text of the value of `key` in the dictionary: up to the comma or bracket that ends it.
+std::string_view value_of(const std::string& path, std::string_view header, std::string_view key) {
+  size_t at = header.find(key);
+  if (at != std::string_view::npos) at = header.find(':', at);
+  if (at == std::string_view::npos) throw Error(fmt::format("{}: damaged .npy header, no {}", path, key));
+  ++at;
+  while (at < header.size() && header[at] == ' ') ++at;
+  const bool tuple = at < header.size() && header[at] == '(';
+  const size_t end = header.find_first_of(tuple ? ")" : ",}", at);
+  if (end == std::string_view::npos) throw Error(fmt::format("{}: damaged .npy header at {}", path, key));
+  return header.substr(at, end - at);
+}
+
+Shape parse_shape(const std::string& path, std::string_view text) {
+  Shape shape;
+  if (text.empty() || text[0] != '(') throw Error(fmt::format("{}: damaged .npy header, shape {}", path, text));
+  for (size_t i = 1; i < text.size();) {
+    const char c = text[i];
+    if (c == ' ' || c == ',' || c == 'L') {
+      ++i;
+      continue;
+    }
+    if (c < '0' || c > '9') throw Error(fmt::format("{}: damaged .npy header, shape {})", path, text));
+    int64_t n = 0;
+    for (; i < text.size() && text[i] >= '0' && text[i] <= '9'; ++i) n = checked_add(checked_mul(n, 10), text[i] - '0');
+    shape.push_back(n);
+  }
+  return shape;
+}
+
+// Header text and the offset of the data.
+std::pair<std::string_view, int64_t> split_header(const std::string& path, const FileMapping& file) {
+  const char* p = file.data();
+  if (file.bytes() < 10 || std::memcmp(p, "\x93NUMPY", 6) != 0) throw Error(fmt::format("{} is not a .npy file; save it with numpy.save", path));
+  const int version = static_cast<unsigned char>(p[6]);
+  if (version < 1 || version > 3) throw Error(fmt::format("{}: .npy version {}; versions 1 to 3 are read", path, version));
+  const int width = version == 1 ? 2 : 4;
+  if (file.bytes() < 8 + width) throw Error(fmt::format("{}: the file ends within its header", path));
+  int64_t length = 0;
+  for (int i = 0; i < width; ++i) length |= static_cast<int64_t>(static_cast<unsigned char>(p[8 + i])) << (8 * i);
+  if (length > file.bytes() - 8 - width) throw Error(fmt::format("{}: the file ends within its header", path));
+  return {std::string_view(p + 8 + width, static_cast<size_t>(length)), 8 + width + length};
+}
+
+}  // namespace
+
+int64_t npy_type_bytes(NpyType type) { return row(type).bytes; }
+const char* npy_type_name(NpyType type) { return row(type).descr; }
+
+NpyFile::NpyFile(const std::string& file_path) : path(file_path), mapping(std::make_unique<FileMapping>(file_path)) {
+  const auto [header, offset] = split_header(path, *mapping);
+  std::string_view descr = value_of(path, header, "'descr'");
+  if (descr.size() >= 2 && (descr[0] == '\'' || descr[0] == '"')) descr = descr.substr(1, descr.size() - 2);
+  type = parse_type(path, descr);
+  if (value_of(path, header, "'fortran_order'").substr(0, 4) == "True")
+    throw Error(fmt::format("{}: stored in Fortran order; save it with numpy.ascontiguousarray", path));
+  shape = parse_shape(path, value_of(path, header, "'shape'"));
+  const int64_t needed = checked_mul(elements(shape), npy_type_bytes(type));
+  if (needed > mapping->bytes() - offset)
+    throw Error(fmt::format("{}: shape {} needs {} bytes, the file holds {}", path, to_string(shape), needed, mapping->bytes() - offset));
+  data = mapping->data() + offset;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,154 @@
+// Starting the ranks, handing out jobs, and the one failure that ends them all.
+#include "runtime/exec/core.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace zeroplan {
+namespace {
+
+std::vector<std::vector<UnitExtent>> unit_extents(const Plan& plan) {
+  std::vector<std::vector<UnitExtent>> out;
+  for (const PlanUnit& unit : plan.units) {
+    auto& extents = out.emplace_back();
+    for (const UnitParameter& p : unit.parameters) extents.push_back({p.offset, p.elements, 1.0});
+  }
+  return out;
+}
+
+}  // namespace
+
+Core::Core(std::vector<std::shared_ptr<const Plan>> plans, const WeightReader& weights, ExecutorOptions opts)
+    : options(std::move(opts)), read_weights(weights), plans_(std::move(plans)) {
+  const int n = plans_[0]->header.ranks;
+  if (plans_.size() == 1) plans_.resize(n, plans_[0]);
+  require_equal_plans(plans_);
+  const std::chrono::milliseconds deadline(options.collective_deadline_ms);
+  extents = unit_extents(plan());
+  device_ = make_cpu_device(plan().header.threads);
+  gather_comms_ = make_local_communicators(n, deadline);
+  reduce_comms_ = make_local_communicators(n, deadline);
+  for (int r = 0; r < n; ++r) {
+    auto& rank = ranks_.emplace_back(std::make_unique<Rank>());
+    rank->core = this;
+    rank->index = r;
+    rank->plan = plans_[r].get();
+    prepare_rank(*rank, *device_, {reduce_comms_[r].get(), gather_comms_[r].get(), reduce_comms_[r].get()});
+  }
+}
+
+int64_t Core::now_ns() const {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start_).count();
+}
+
+void Core::run(const Job& job) {
+  std::unique_lock lock(mutex_);
+  if (failure_) throw *failure_;
+  job_ = job;
+  done_ = 0;
+  ++jobs_;
+  posted_.notify_all();
+  const auto all_done = [&] { return done_ == ranks(); };
+  finished_.wait(lock, [&] { return all_done() || failure_; });
+  // The others stop at their next step. One that is stuck in foreign code is not waited for.
+  const std::chrono::milliseconds grace(std::clamp<int64_t>(options.collective_deadline_ms, 500, 10000));
+  if (!all_done()) finished_.wait_for(lock, grace, all_done);
+  if (failure_) throw *failure_;
+}
+
+void Core::serve(Rank& rank) {
+  for (uint64_t seen = 0;;) {
+    std::unique_lock lock(mutex_);
+    posted_.wait(lock, [&] { return jobs_ != seen; });
+    seen = jobs_;
+    const Job job = job_;
+    lock.unlock();
+    if (job.kind != Job::Kind::close) work(rank, job);
+    lock.lock();
+    ++(job.kind == Job::Kind::close ? exited_ : done_);
+    finished_.notify_all();
+    if (job.kind == Job::Kind::close) return;
+  }
+}
+
+void Core::work(Rank& rank, const Job& job) {
+  try {
+    if (failed()) return;
+    switch (job.kind) {
+      case Job::Kind::load:
+        load_constants(rank);
+        run_program(rank, Program::load, false, ranks());
+        break;
+      case Job::Kind::program: run_program(rank, job.program, false, ranks()); break;
+      case Job::Kind::close: break;
+      default: run_window(rank, job); break;
+    }
+  } catch (const Stopped&) {
+  } catch (...) {
+    fail({.rank = rank.index}, std::current_exception());
+  }
+}
+
+bool Core::wait_for_exit(std::chrono::milliseconds limit) {
+  std::unique_lock lock(mutex_);
+  job_ = {.kind = Job::Kind::close};
+  ++jobs_;
+  posted_.notify_all();
+  return finished_.wait_for(lock, limit, [&] { return exited_ == ranks(); });
+}
+
+void Core::throw_if_failed() {
+  std::lock_guard lock(mutex_);
+  if (failure_) throw *failure_;
+}
+
+std::string Core::where_is(int r) const {
+  for (const Lane& lane : ranks_[r]->lanes) {
+    const PreparedStep* s = lane.active.load(std::memory_order_acquire);
+    if (s == nullptr) continue;
+    const ErrorContext place = place_of(*s);
+    return fmt::format("rank {} is in {} step {} ({}, unit {})", r, place.program, place.plan_op, place.op, place.unit);
+  }
+  return fmt::format("rank {} is between steps or reads data", r);
+}
+
+std::string Core::reason_of(std::exception_ptr error, const ErrorContext&) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const MissingPeers& e) {
+    std::string text = e.message();
+    for (int r : e.ranks()) text += "; " + where_is(r);
+    return text;
+  } catch (const Error& e) {
+    return e.message();
+  } catch (const std::exception& e) {
+    return e.what();
+  } catch (...) {
+    return "an exception that is no std::exception";
+  }
+}
+
+void Core::fail(const ErrorContext& where, std::exception_ptr error) {
+  const std::string reason = reason_of(error, where);
+  std::string what;
+  {
+    std::lock_guard lock(mutex_);
+    if (failure_) return;
+    ErrorContext known;
+    try {
+      std::rethrow_exception(error);
+    } catch (const Error& e) {
+      known = e.context();
+    } catch (...) {
+    }
+    failure_ = std::make_unique<Error>(Error(reason, known).within(where));
+    what = failure_->what();
+    failed_.store(true, std::memory_order_release);
+  }
+  for (auto& comm : gather_comms_) comm->abort(what);
+  for (auto& comm : reduce_comms_) comm->abort(what);
+  finished_.notify_all();
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,95 @@
+#pragma once
+// What the ranks of one executor share. Only runtime/exec includes this.
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
+#include "runtime/exec/executor.h"
+#include "runtime/exec/rank_state.h"
+
+namespace zeroplan {
+
+// One piece of work for all ranks. Pointers live until every rank has finished.
+struct Job {
+  enum class Kind : uint8_t { load, window, eval_window, program, close } kind{};
+  Program program{};                   // Kind::program
+  const DataSource* data = nullptr;
+  int64_t first_sample = 0;
+  const int64_t* order = nullptr;
+  int64_t micro_batches = 0;           // of this window
+  bool update = false;
+  bool clear_gradients = false;        // what an earlier accumulate() left
+  RunScalars scalars;
+};
+
+class Core {
+ public:
+  Core(std::vector<std::shared_ptr<const Plan>> plans, const WeightReader& weights, ExecutorOptions options);
+
+  // Hands the job to all ranks and waits. Throws the failure of whichever rank failed first; from then on always that one.
+  void run(const Job& job);
+  // Body of a rank's thread.
+  void serve(Rank& rank);
+  bool failed() const { return failed_.load(std::memory_order_acquire); }
+  void throw_if_failed();
+  // Keeps the first failure and ends the collectives of all ranks. `where` adds what the error does not know.
+  void fail(const ErrorContext& where, std::exception_ptr error);
+  // Waits for the ranks' threads to end; false where one is stuck in foreign code.
+  bool wait_for_exit(std::chrono::milliseconds limit);
+
+  const Plan& plan() const { return *plans_[0]; }
+  int ranks() const { return static_cast<int>(ranks_.size()); }
+  Rank& rank(int r) { return *ranks_[r]; }
+  int64_t now_ns() const;
+
+  ExecutorOptions options;
+  std::vector<std::vector<UnitExtent>> extents;   // by unit
+  std::atomic<bool> stop{false};
+  const std::function<void(int, const void*)>* take_parameter = nullptr;  // during `save`
+  WeightReader read_weights;
+  std::mutex read_mutex;                          // readers need not be thread-safe
+
+ private:
+  void work(Rank& rank, const Job& job);
+  std::string where_is(int rank) const;
+  std::string reason_of(std::exception_ptr error, const ErrorContext& where);
+
+  std::vector<std::shared_ptr<const Plan>> plans_;
+  std::unique_ptr<Device> device_;
+  std::vector<std::unique_ptr<Communicator>> gather_comms_, reduce_comms_;
+  std::vector<std::unique_ptr<Rank>> ranks_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::mutex mutex_;
+  std::condition_variable posted_, finished_;
+  Job job_;
+  uint64_t jobs_ = 0;
+  int done_ = 0, exited_ = 0;
+  std::atomic<bool> failed_{false};
+  std::unique_ptr<Error> failure_;
+};
+
+// Thrown through a rank's job once some rank has failed; the failure itself is with the core.
+struct Stopped {};
+
+// The steps of a job on one rank (run_program.cc, run_job.cc). Throws Stopped where any rank has failed.
+void run_program(Rank& rank, Program program, bool idle, int contributors);
+void run_window(Rank& rank, const Job& job);
+void clear_gradients(Rank& rank);
+// load_unit and export_unit (host_steps.cc), and the constants.
+void run_host_step(PreparedStep& step);
+void load_constants(Rank& rank);
+// The step's place for messages, all fields known (place.cc).
+ErrorContext place_of(const Rank& rank, const Step& step, int index, Program program);
+ErrorContext place_of(const PreparedStep& step);
+// What `other` differs in from `first`, the first entry found; empty where equal (plan_difference.cc).
+std::string plan_difference(const Plan& first, const Plan& other);
+void require_equal_plans(const std::vector<std::shared_ptr<const Plan>>& plans);
+
+}  // namespace zeroplan

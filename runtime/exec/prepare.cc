@@ -1,0 +1,129 @@
+// Everything that the loop would otherwise have to look up.
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "graph/ops/op_def.h"
+#include "runtime/exec/core.h"
+
+namespace zeroplan {
+namespace {
+
+constexpr size_t kTraceEvents = 1 << 16;  // per stream
+
+void allocate(Rank& rank, Device& device, bool canaries) {
+  for (int a = 0; a < kArenas; ++a) {
+    rank.arenas[a].bytes = rank.plan->arena_bytes[a];
+    rank.arenas[a].memory = device.alloc(rank.arenas[a].bytes + (canaries ? kCanaryBytes : 0));
+  }
+}
+
+// Which part of the unit's flat buffer operand 0 is.
+void set_covered(const Rank& rank, const Step& step, UnitArgs& args) {
+  const PlanUnit& unit = rank.plan->units[step.unit];
+  args.first = 0;
+  args.covered = unit.padded_elements;
+  if ((step.op != OpKind::optimizer_update && step.op != OpKind::grad_norm) || step.inputs.empty()) return;
+  if (elements(rank.plan->tensors[step.inputs[0].tensor].shape) != unit.shard_elements) return;
+  args.first = rank.index * unit.shard_elements;
+  args.covered = unit.shard_elements;
+}
+
+void prepare_kernel(Rank& rank, PreparedStep& out) {
+  const Step& step = *out.step;
+  for (const Operand& o : step.inputs) out.inputs.push_back(rank.view(o.tensor));
+  for (const Operand& o : step.outputs) out.outputs.push_back(rank.view(o.tensor));
+  if (step.unit != kNone) {
+    const auto& extents = rank.core->extents[step.unit];
+    out.unit = {.parameters = extents.data(), .count = static_cast<int>(extents.size()), .padded_elements = rank.plan->units[step.unit].padded_elements};
+    set_covered(rank, step, out.unit);
+  }
+  if (step.kind != StepKind::kernel && step.kind != StepKind::copy) return;
+  out.kernel = rank.core->options.kernel_of(step.op);
+  if (out.kernel == nullptr) throw Error("this device has no kernel for the op", place_of(rank, step, out.index, out.program));
+}
+
+void prepare_collective(Rank& rank, PreparedStep& out) {
+  const Step& step = *out.step;
+  const PlanTensor& first = rank.plan->tensors[step.inputs[0].tensor];
+  out.dtype = first.dtype;
+  out.count = elements(first.shape);
+  out.from = out.to = rank.address(first);
+  if (step.kind == StepKind::all_gather) {
+    out.to = rank.view(step.outputs[0].tensor).data;
+    out.count *= dtype_bytes(first.dtype);
+  } else if (step.kind == StepKind::reduce_scatter) {
+    out.from = rank.view(step.inputs[1].tensor).data;
+  }
+}
+
+bool is_collective(StepKind kind) {
+  return kind == StepKind::all_gather || kind == StepKind::reduce_scatter || kind == StepKind::all_reduce;
+}
+
+void prepare_program(Rank& rank, Device& device, const PlanProgram& program) {
+  auto& steps = rank.programs[static_cast<int>(program.program)];
+  steps.resize(program.steps.size());
+  for (size_t i = 0; i < steps.size(); ++i) {
+    PreparedStep& out = steps[i];
+    const Step& step = program.steps[i];
+    out.step = &step;
+    out.index = static_cast<int>(i);
+    out.program = program.program;
+    out.rank = &rank;
+    out.lane = &rank.lanes[static_cast<int>(step.stream)];
+    for (int32_t w : step.waits) {
+      check(w >= 0 && w < out.index && steps[w].records != nullptr, "a step waits for an earlier step that records");
+      out.waits.push_back(steps[w].records);
+    }
+    if (step.records) out.records = rank.events.emplace_back(device.new_event()).get();
+    if (is_collective(step.kind)) prepare_collective(rank, out);
+    else if (step.kind != StepKind::free) prepare_kernel(rank, out);
+  }
+}
+
+// Kernel arguments point into the steps: only once those have their final place.
+void link_arguments(Rank& rank, PreparedStep& s) {
+  s.args.inputs = s.inputs.data();
+  s.args.input_count = static_cast<int>(s.inputs.size());
+  s.args.outputs = s.outputs.data();
+  s.args.output_count = static_cast<int>(s.outputs.size());
+  if (s.step->workspace.tensor != kNone) {
+    const PlanTensor& w = rank.plan->tensors[s.step->workspace.tensor];
+    s.args.workspace = rank.address(w);
+    s.args.workspace_bytes = tensor_span_bytes(w);
+  }
+  s.args.attributes = &s.step->attributes;
+  s.args.unit = s.step->unit == kNone ? nullptr : &s.unit;
+  s.args.scalars = &rank.scalars;
+  s.args.threads = rank.plan->header.threads;
+}
+
+}  // namespace
+
+std::byte* Rank::address(const PlanTensor& tensor) const {
+  std::byte* at = arenas[static_cast<int>(tensor.arena)].data() + tensor.offset;
+  if (tensor.per_rank) at += index * plan->units[tensor.unit].shard_elements * dtype_bytes(tensor.dtype);
+  return at;
+}
+
+TensorView Rank::view(int32_t tensor) const {
+  if (tensor == kNone) return {};
+  const PlanTensor& t = plan->tensors[tensor];
+  return make_view(address(t), t.dtype, t.shape, t.strides.size() == t.shape.size() ? t.strides : contiguous_strides(t.shape));
+}
+
+void prepare_rank(Rank& rank, Device& device, const std::array<Communicator*, kStreams>& comms) {
+  allocate(rank, device, rank.core->options.check_memory);
+  for (int s = 0; s < kStreams; ++s) {
+    rank.lanes[s].stream = device.new_stream(static_cast<StreamKind>(s));
+    rank.lanes[s].comm = comms[s];
+    if (rank.core->options.trace) rank.lanes[s].trace.resize(kTraceEvents);
+  }
+  for (const PlanProgram& program : rank.plan->programs) prepare_program(rank, device, program);
+  for (auto& steps : rank.programs)
+    for (PreparedStep& s : steps) link_arguments(rank, s);
+  for (const PlanInput& input : rank.plan->inputs) rank.inputs.push_back(rank.view(input.tensor));
+  if (rank.core->options.check_memory) fill_canaries(rank);
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,89 @@
+#pragma once
+// One rank: arenas, streams, and the plan with every operand resolved to an address. Only runtime/exec includes this.
+#include <array>
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "kernels/kernel.h"
+#include "runtime/comm/communicator.h"
+#include "runtime/device/device.h"
+#include "runtime/exec/executor.h"
+#include "runtime/plan/plan.h"
+
+namespace zeroplan {
+
+class Core;
+struct Rank;
+struct Lane;
+
+// A step as the loop runs it. Never changes after preparation.
+struct PreparedStep {
+  const Step* step = nullptr;
+  int index = 0;
+  Program program{};
+  Rank* rank = nullptr;
+  Lane* lane = nullptr;
+  std::vector<Event*> waits;
+  Event* records = nullptr;
+  // kernel, copy
+  Kernel kernel = nullptr;
+  std::vector<TensorView> inputs, outputs;
+  UnitArgs unit;
+  KernelArgs args;
+  // collectives: what is read, what is written, and the count (bytes of a gather, elements of a reduction)
+  void* from = nullptr;
+  void* to = nullptr;
+  int64_t count = 0;
+  DType dtype{};
+};
+
+// A stream and what its thread knows. Written by that thread alone, but for `active`.
+struct Lane {
+  std::unique_ptr<Stream> stream;
+  Communicator* comm = nullptr;
+  std::atomic<const PreparedStep*> active{nullptr};  // begun and not finished
+  int64_t begin_ns = 0;
+  int64_t compute_ns = 0;                            // kernels
+  int64_t collective_ns = 0;
+  std::vector<TraceEvent> trace;                     // preallocated; the first `traced` are valid
+  size_t traced = 0;
+};
+
+// Memory of one arena, with a canary page behind it in check mode.
+struct ArenaMemory {
+  std::unique_ptr<DeviceMemory> memory;
+  int64_t bytes = 0;
+  std::byte* data() const { return static_cast<std::byte*>(memory->data()); }
+};
+
+struct Rank {
+  Core* core = nullptr;
+  int index = 0;
+  const Plan* plan = nullptr;
+  std::array<ArenaMemory, kArenas> arenas;
+  std::array<Lane, kStreams> lanes;
+  std::array<std::vector<PreparedStep>, kPrograms> programs;
+  std::vector<std::unique_ptr<Event>> events;
+  std::vector<TensorView> inputs;                    // by plan input
+  RunScalars scalars;                                // of this rank's micro-batch
+  const PreparedStep* issuing = nullptr;
+  int64_t exposed_ns = 0, data_ns = 0, step_ns = 0;
+  int64_t high_water = 0;                            // of the transient arena, check mode
+
+  std::byte* address(const PlanTensor& tensor) const;
+  TensorView view(int32_t tensor) const;             // data == nullptr for kNone
+};
+
+// Allocates the arenas and resolves every step (prepare.cc). `comms`: by StreamKind, null for compute.
+void prepare_rank(Rank& rank, Device& device, const std::array<Communicator*, kStreams>& comms);
+
+// Check modes (check_memory.cc, check_values.cc).
+inline constexpr int64_t kCanaryBytes = 4096;
+void fill_canaries(Rank& rank);
+void check_canaries(const Rank& rank);               // throws Error naming the arena
+void fill_transient(Rank& rank);
+int64_t touched_transient(const Rank& rank);         // bytes up to the highest one written since fill_transient
+void check_outputs(const PreparedStep& step);        // throws Error naming the first NaN or Inf
+
+}  // namespace zeroplan

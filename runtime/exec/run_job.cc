@@ -1,0 +1,74 @@
+// A window of micro-batches on one rank.
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/exec/core.h"
+#include "runtime/plan/report.h"
+
+namespace zeroplan {
+namespace {
+
+void read_inputs(Rank& rank, const Job& job, Program program, int64_t micro_batch) {
+  const int64_t before = rank.core->now_ns();
+  const int64_t count = rank.plan->header.batch / rank.plan->header.micro_batches;
+  const int64_t first = job.first_sample + micro_batch * count;
+  for (size_t i = 0; i < rank.inputs.size(); ++i) {
+    try {
+      job.data->read(static_cast<int>(i), first, count, job.order, rank.inputs[i]);
+    } catch (...) {
+      ErrorContext place{.rank = rank.index, .step = std::max<int64_t>(0, rank.scalars.step - 1), .micro_batch = micro_batch,
+                         .plan_op = 0, .program = std::string(program_name(program)), .op = "read of input " + rank.plan->inputs[i].name,
+                         .unit = "none", .parameters = "none"};
+      rank.core->fail(place, std::current_exception());
+      throw Stopped{};
+    }
+  }
+  rank.data_ns += rank.core->now_ns() - before;
+}
+
+void reset_times(Rank& rank) {
+  rank.exposed_ns = rank.data_ns = rank.step_ns = 0;
+  for (Lane& lane : rank.lanes) lane.compute_ns = lane.collective_ns = 0;
+}
+
+void raise_stop_flag(Rank& rank) {
+  if (rank.plan->roles.metrics == kNone || !rank.core->stop.load()) return;
+  rank.view(rank.plan->roles.metrics).as<double>()[metrics_stop(rank.plan->header.micro_batches)] = 1;
+}
+
+void zero(Rank& rank, int32_t tensor) {
+  if (tensor == kNone) return;
+  const PlanTensor& t = rank.plan->tensors[tensor];
+  std::memset(rank.address(t), 0, static_cast<size_t>(tensor_span_bytes(t)));
+}
+
+}  // namespace
+
+void clear_gradients(Rank& rank) {
+  for (const PlanUnit& unit : rank.plan->units) zero(rank, unit.gradient_tensor);
+  zero(rank, rank.plan->roles.metrics);
+}
+
+void run_window(Rank& rank, const Job& job) {
+  const int64_t begin = rank.core->now_ns(), n = rank.core->ranks(), v = job.micro_batches;
+  const Program program = job.kind == Job::Kind::eval_window ? Program::eval_step : Program::micro_step;
+  reset_times(rank);
+  rank.scalars = job.scalars;
+  rank.scalars.micro_batches = rank.plan->header.micro_batches;
+  if (job.clear_gradients) clear_gradients(rank);
+  for (int64_t first = 0; first < v; first += n) {
+    const int64_t own = first + rank.index;
+    const bool idle = own >= v;
+    rank.scalars.micro_batch = own;
+    if (!idle) read_inputs(rank, job, program, own);
+    run_program(rank, program, idle, static_cast<int>(std::min(n, v - first)));
+  }
+  rank.scalars.micro_batch = v - 1;  // what an update comes after
+  if (job.update) {
+    raise_stop_flag(rank);
+    run_program(rank, Program::update, false, static_cast<int>(n));
+  }
+  rank.step_ns = rank.core->now_ns() - begin;
+}
+
+}  // namespace zeroplan

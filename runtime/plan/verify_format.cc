@@ -1,0 +1,165 @@
+// Rule format: every index in range, tensors inside their arena and aligned, units laid out without overlap.
+#include "base/shape.h"
+#include "runtime/plan/verify_context.h"
+
+namespace zeroplan {
+namespace {
+
+class Indices {
+ public:
+  explicit Indices(VerifyContext& context) : context_(context), plan_(context.plan) {}
+
+  bool run() {
+    for (const PlanTensor& t : plan_.tensors) tensor(t);
+    for (size_t i = 0; i < plan_.units.size(); ++i) unit(plan_.units[i], static_cast<int>(i));
+    for (const PlanValue& v : plan_.values) need(v.parameter, plan_.parameters.size(), "value " + v.name + ": parameter");
+    for (const PlanParameter& p : plan_.parameters) need(p.unit, plan_.units.size(), "parameter " + p.parameter.name + ": unit");
+    for (const PlanInput& i : plan_.inputs) need(i.tensor, plan_.tensors.size(), "input " + i.name + ": tensor", false);
+    for (const PlanConstant& c : plan_.constants) need(c.tensor, plan_.tensors.size(), "constant: tensor", false);
+    for (int32_t t : {plan_.roles.metrics, plan_.roles.report, plan_.roles.norm_limbs, plan_.roles.eval_metrics, plan_.roles.eval_report})
+      need(t, plan_.tensors.size(), "roles");
+    for (const auto& [parameter, value] : plan_.gradients) {
+      need(parameter, plan_.parameters.size(), "gradients: parameter", false);
+      need(value, plan_.values.size(), "gradients: value", false);
+    }
+    for (const SourceNode& n : plan_.source) {
+      for (int32_t v : n.inputs) need(v, plan_.values.size(), "source: input");
+      for (int32_t v : n.outputs) need(v, plan_.values.size(), "source: output");
+    }
+    for (const PlanProgram& p : plan_.programs) program(p);
+    return good_;
+  }
+
+ private:
+  void need(int64_t index, size_t count, const std::string& what, bool may_be_none = true) {
+    if (index >= (may_be_none ? kNone : 0) && index < static_cast<int64_t>(count)) return;
+    bad(fmt::format("{} is {}, there are {}", what, index, count));
+  }
+
+  void bad(std::string message) {
+    good_ = false;
+    context_.fail("format", std::move(message));
+  }
+
+  void tensor(const PlanTensor& t) {
+    if (t.shape.size() != t.strides.size() || t.shape.size() > kMaxRank) bad(fmt::format("tensor {}: shape and strides do not fit together", t.name));
+    for (int64_t dim : t.shape)
+      if (dim < 0) bad(fmt::format("tensor {}: negative size", t.name));
+    need(t.unit, plan_.units.size(), "tensor " + t.name + ": unit", !t.per_rank);
+  }
+
+  void unit(const PlanUnit& u, int) {
+    need(u.weights_tensor, plan_.tensors.size(), "unit " + u.name + ": weights", false);
+    need(u.gradient_tensor, plan_.tensors.size(), "unit " + u.name + ": gradient", !u.trainable);
+    for (int32_t t : u.moment_tensors) need(t, plan_.tensors.size(), "unit " + u.name + ": moments", false);
+    for (const UnitParameter& p : u.parameters) need(p.parameter, plan_.parameters.size(), "unit " + u.name + ": parameter", false);
+  }
+
+  void operand(const Operand& o, const std::string& where) {
+    need(o.tensor, plan_.tensors.size(), where + ": tensor");
+    need(o.value, plan_.values.size(), where + ": value");
+  }
+
+  void program(const PlanProgram& p) {
+    for (size_t i = 0; i < p.steps.size(); ++i) {
+      const Step& s = p.steps[i];
+      const std::string where = fmt::format("{} step {}", program_name(p.program), i);
+      for (const Operand& o : s.inputs) operand(o, where);
+      for (const Operand& o : s.outputs) operand(o, where);
+      operand(s.workspace, where);
+      need(s.unit, plan_.units.size(), where + ": unit");
+      for (const auto& [output, input] : s.in_place) {
+        need(output, s.outputs.size(), where + ": in-place output", false);
+        need(input, s.inputs.size(), where + ": in-place input", false);
+      }
+      for (int32_t wait : s.waits)
+        if (wait < 0 || wait >= static_cast<int32_t>(i)) {
+          good_ = false;
+          context_.fail("wait", p, static_cast<int>(i), fmt::format("waits for step {}, which is not an earlier step", wait));
+        }
+    }
+    for (const Operand& o : p.entry) operand(o, "entry");
+    for (const Operand& o : p.exit) operand(o, "exit");
+  }
+
+  VerifyContext& context_;
+  const Plan& plan_;
+  bool good_ = true;
+};
+
+void check_tensor(VerifyContext& context, int32_t index) {
+  const PlanTensor& t = context.plan.tensors[index];
+  const auto [begin, end] = context.ranges[index];
+  const std::string name = context.tensor_name(index);
+  if (begin < 0 || end > context.plan.arena_bytes[static_cast<int>(t.arena)])
+    context.fail("format", fmt::format("{} ends at byte {}, its arena has {}", name, end, context.plan.arena_bytes[static_cast<int>(t.arena)]));
+  if (t.offset % dtype_bytes(t.dtype) != 0) context.fail("format", fmt::format("{} is not aligned to its elements", name));
+  const bool transient = t.kind == TensorKind::slot || t.kind == TensorKind::reduce_buffer || t.kind == TensorKind::activation || t.kind == TensorKind::workspace;
+  const Arena expected = transient ? Arena::transient : t.kind == TensorKind::input ? Arena::staging : Arena::state;
+  const bool full_gradient = t.kind == TensorKind::reduce_buffer || t.kind == TensorKind::slot;  // stages with replicated buffers keep them in state
+  if (t.arena != expected && !(full_gradient && t.arena == Arena::state)) context.fail("format", fmt::format("{}: a tensor of this kind lives elsewhere", name));
+  if (!t.per_rank) return;
+  const PlanUnit& u = context.plan.units[t.unit];
+  if (t.dtype != u.dtype || t.shape != Shape{u.shard_elements} || !is_contiguous(t.shape, t.strides))
+    context.fail("format", fmt::format("{}: a rank's own part must be one contiguous shard of unit {}", name, u.name));
+}
+
+void check_storage(VerifyContext& context, int32_t tensor, const std::string& what, const PlanUnit& u, int64_t elements) {
+  const PlanTensor& t = context.plan.tensors[tensor];
+  if (t.dtype != u.dtype || t.shape != Shape{elements} || !is_contiguous(t.shape, t.strides))
+    context.fail("format", fmt::format("unit {}: its {} {} must be {} contiguous elements", u.name, what, context.tensor_name(tensor), elements));
+  if (t.offset % kArenaAlignment != 0) context.fail("format", fmt::format("unit {}: its {} {} is not aligned to {} bytes", u.name, what, context.tensor_name(tensor), kArenaAlignment));
+}
+
+void check_unit_layout(VerifyContext& context, int32_t index) {
+  const PlanUnit& u = context.plan.units[index];
+  int64_t end = 0;
+  for (const UnitParameter& part : u.parameters) {
+    const PlanParameter& p = context.plan.parameters[part.parameter];
+    if (part.offset < end || part.elements < 0 || part.offset % 64 != 0)
+      context.fail("format", fmt::format("unit {}: parameter {} overlaps its neighbour or is not at a multiple of 64 elements", u.name, p.parameter.name));
+    if (p.unit != index || p.offset != part.offset || part.elements != elements(p.parameter.shape) || p.parameter.dtype != u.dtype)
+      context.fail("format", fmt::format("unit {}: parameter {} states another unit, offset, size or type", u.name, p.parameter.name));
+    end = part.offset + part.elements;
+  }
+  const bool shards = u.shard_elements >= 0 && u.shard_elements % 64 == 0 && u.padded_elements == u.shard_elements * context.plan.header.ranks;
+  if (!shards || end > u.padded_elements)
+    context.fail("format", fmt::format("unit {}: {} shards of {} elements do not hold its {} elements", u.name, context.plan.header.ranks, u.shard_elements, end));
+}
+
+void check_unit(VerifyContext& context, int32_t index) {
+  const PlanUnit& u = context.plan.units[index];
+  check_unit_layout(context, index);
+  check_storage(context, u.weights_tensor, "weights", u, u.weights == Placement::sharded ? u.shard_elements : u.padded_elements);
+  if (!u.trainable) return;
+  check_storage(context, u.gradient_tensor, "gradient shard", u, u.shard_elements);
+  for (int32_t t : u.moment_tensors) check_storage(context, t, "moment", u, u.optimizer == Placement::sharded ? u.shard_elements : u.padded_elements);
+}
+
+void check_constants(VerifyContext& context) {
+  for (const PlanConstant& c : context.plan.constants) {
+    const auto [begin, end] = context.ranges[c.tensor];
+    if (static_cast<int64_t>(c.bytes.size()) != end - begin || context.plan.tensors[c.tensor].kind != TensorKind::constant)
+      context.fail("format", fmt::format("constant {}: {} bytes for a tensor of {}", context.tensor_name(c.tensor), c.bytes.size(), end - begin));
+  }
+  for (const PlanInput& i : context.plan.inputs) {
+    const PlanTensor& t = context.plan.tensors[i.tensor];
+    if (t.kind != TensorKind::input || t.dtype != i.dtype || t.shape != i.shape || !is_contiguous(t.shape, t.strides))
+      context.fail("format", fmt::format("input {}: its tensor {} has another type, shape or place", i.name, context.tensor_name(i.tensor)));
+  }
+}
+
+}  // namespace
+
+bool verify_indices(VerifyContext& context) { return Indices(context).run(); }
+
+void verify_format(VerifyContext& context) {
+  const PlanHeader& h = context.plan.header;
+  if (h.format != kPlanFormat) context.fail("format", fmt::format("format {} instead of {}", h.format, kPlanFormat));
+  if (h.ranks < 1 || h.micro_batches < 1 || h.threads < 1) context.fail("format", "ranks, micro-batches and threads must be positive");
+  for (size_t i = 0; i < context.plan.tensors.size(); ++i) check_tensor(context, static_cast<int32_t>(i));
+  for (size_t i = 0; i < context.plan.units.size(); ++i) check_unit(context, static_cast<int32_t>(i));
+  check_constants(context);
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# The test command: builds and tests the release, asan and tsan presets, tries the installed package and the README's commands, checks style.
+# Prints minutes per stage. ZEROPLAN_CHECK_STAGES chooses some of: style release asan tsan demo (default: all).
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$here"
+stages=${ZEROPLAN_CHECK_STAGES:-style asan tsan demo release}
+source scripts/cache.sh
+export CCACHE_DIR=${CCACHE_DIR:-$ZEROPLAN_CACHE/ccache} CCACHE_MAXSIZE=5G
+summary=()
+
+stage() {
+  local name=$1 begin=$SECONDS
+  shift
+  echo "=== $name"
+  "$@"
+  summary+=("$(printf '%-16s %5.1f min' "$name" "$(awk -v s=$((SECONDS - begin)) 'BEGIN {print s / 60}')")")
+}
+
+wants() { [[ " $stages " == *" $1 "* ]]; }
+build() { cmake --preset "$1" >/dev/null && cmake --build --preset "$1"; }
+# Sanitizers: no leak of ours is hidden; libraries' own threads are listed in the suppression file.
+test_preset() { local preset=$1; shift; (cd "$(preset_folder "$preset")" && ctest --output-on-failure -j 2 "$@"); }
+preset_folder() { if [ "$1" = release ]; then echo build; else echo "build-$1"; fi; }
+
+stage setup bash scripts/setup.sh
+if wants style; then stage style bash scripts/style.sh; fi
+if wants asan; then
+  stage "build asan" build asan
+  stage "test asan" test_preset asan -LE release_only
+fi
+if wants tsan; then
+  export TSAN_OPTIONS="suppressions=$here/tests/tsan.supp halt_on_error=1"
+  stage "build tsan" build tsan
+  stage "test tsan" test_preset tsan -L tsan
+fi
+if wants release; then stage "build release" build release; fi
+if wants demo; then stage demo bash scripts/demo.sh "$(mktemp -d)"; fi
+if wants release; then stage "test release" test_preset release; fi
+
+echo "=== minutes per stage"
+printf '%s\n' "${summary[@]}"
+if wants release; then
+  # The closing line: the last run's result once more.
+  grep -E 'tests? (passed|failed)' build/Testing/Temporary/LastTest.log | tail -1 || true
+fi

@@ -1,0 +1,34 @@
+#include "tests/op_cases/case_lists.h"
+
+namespace zeroplan {
+
+namespace {
+
+Attributes over(std::vector<int64_t> axes, int64_t keepdims = 0) { return {{Attr::axes, std::move(axes)}, {Attr::keepdims, keepdims}}; }
+
+}  // namespace
+
+CaseList reduce_cases() {
+  const TensorSpec x = real({3, 4, 5});
+  return {
+      {"reduce_sum_last", OpKind::reduce_sum, {x}, over({2}), true},
+      {"reduce_sum_first_keep", OpKind::reduce_sum, {x}, over({0}, 1), true},
+      {"reduce_sum_middle", OpKind::reduce_sum, {x}, over({1}), true},
+      {"reduce_sum_outer", OpKind::reduce_sum, {x}, over({0, 2}), true},
+      {"reduce_sum_all", OpKind::reduce_sum, {x}, over({0, 1, 2}), true},
+      {"reduce_sum_none", OpKind::reduce_sum, {x}, over({}), true},
+      {"reduce_sum_ones", OpKind::reduce_sum, {real({1, 6, 1})}, over({0, 2}), true},
+      {"reduce_sum_long", OpKind::reduce_sum, {real({2, 3001})}, over({1})},
+      {"reduce_sum_rows", OpKind::reduce_sum, {real({1003, 17})}, over({0})},
+      {"reduce_sum_i64", OpKind::reduce_sum, {ints({3, 4}, -9, 9)}, over({1})},
+      {"reduce_mean_last_keep", OpKind::reduce_mean, {x}, over({2}, 1), true},
+      {"reduce_mean_outer", OpKind::reduce_mean, {x}, over({0, 2}), true},
+      {"reduce_mean_all", OpKind::reduce_mean, {x}, over({0, 1, 2}), true},
+      {"reduce_max_last_keep", OpKind::reduce_max, {x}, over({2}, 1), true},
+      {"reduce_max_first", OpKind::reduce_max, {x}, over({0}), true},
+      {"reduce_max_negative", OpKind::reduce_max, {real({5, 33}, -9, -5)}, over({1})},
+      {"reduce_max_i64", OpKind::reduce_max, {ints({3, 4}, -9, -1)}, over({0, 1})},
+  };
+}
+
+}  // namespace zeroplan
