@@ -1,8 +1,5 @@
 #include "kernels/cpu/block_ops.h"
 
-#include <fmt/format.h>
-
-#include "graph/ops/op_def.h"
 #include "base/error.h"
 #include "kernels/cpu/lanes.h"
 #include "kernels/scalar/elementwise.h"

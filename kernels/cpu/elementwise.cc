@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <bit>
 
-#include "base/error.h"
 #include "kernels/cpu/elementwise_engine.h"
 #include "kernels/cpu/kernels.h"
+#include "kernels/failures.h"
 
 namespace zeroplan::ZP_KERNEL_NAMESPACE {
 
@@ -43,7 +43,7 @@ void run_program(const KernelArgs& args) {
   chain.instruction_count = static_cast<int>(code.size()) / kFields;
   if (chain.operand_count > kMaxChainOperands || chain.constant_count > kMaxChainInstructions || chain.instruction_count > kMaxChainInstructions ||
       chain.registers() > kMaxChainRegisters) {
-    throw Error("an elementwise chain is longer than the CPU kernel takes; cut it into shorter chains");
+    chain_too_long();
   }
   for (int i = 0; i < chain.constant_count; ++i) chain.constants[i] = std::bit_cast<double>(constants[i]);
   for (int i = 0; i < chain.instruction_count; ++i) {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "base/error.h"
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/parallel.h"
+#include "kernels/failures.h"
 
 namespace zeroplan::ZP_KERNEL_NAMESPACE {
 
@@ -56,7 +56,7 @@ void assign_scratch(const Chain<T>& chain, Layout<T>& plan) {
   const auto take = [&](int r) {
     int k = 0;
     while (k < kMaxChainScratch && taken[k]) ++k;
-    if (k == kMaxChainScratch) throw Error("an elementwise chain keeps more values alive than the CPU kernel has room for; cut it into shorter chains");
+    if (k == kMaxChainScratch) chain_too_long();
     taken[k] = true;
     plan.scratch[r] = k;
   };

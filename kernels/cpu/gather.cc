@@ -1,14 +1,12 @@
 // gather: rows of a table by index. gather_grad: adds rows back, in the order of the indices.
-#include <fmt/format.h>
-
 #include <cstring>
 
-#include "base/error.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/lanes.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/space.h"
 #include "kernels/cpu/strided_copy.h"
+#include "kernels/failures.h"
 
 namespace zeroplan::ZP_KERNEL_NAMESPACE {
 
@@ -35,7 +33,7 @@ struct GatherShape {
     return i < 0 ? i + rows : i;
   }
   void check_index(int64_t k) const {
-    if (row(k) < 0 || row(k) >= rows) throw Error(fmt::format("index {} at position {} is outside the {} entries of the table; correct the data", given(k), k, rows));
+    if (row(k) < 0 || row(k) >= rows) index_outside_table(given(k), k, rows);
   }
 };
 

@@ -1,9 +1,6 @@
 // Elementwise operators of the integer types, computed in 64 bits.
-#include <fmt/format.h>
-
-#include "base/error.h"
-#include "graph/ops/op_def.h"
 #include "kernels/cpu/block_ops.h"
+#include "kernels/failures.h"
 #include "kernels/scalar/integers.h"
 
 namespace zeroplan::ZP_KERNEL_NAMESPACE {
@@ -39,7 +36,7 @@ BlockFn<int64_t> block_function<int64_t>(OpKind op, int64_t) {
     case OpKind::where: return integer_block<IntWhere>;
     default: break;
   }
-  throw Error(fmt::format("{} has no CPU kernel for integers; cast the operands to a floating-point type", op_name(op)));
+  not_for_integers(op);
 }
 
 }  // namespace zeroplan::ZP_KERNEL_NAMESPACE

@@ -1,6 +1,5 @@
 // matmul by the libraries' products: float by oneDNN's sgemm, double by OpenBLAS's dgemm.
 #include <cblas.h>
-#include <fmt/format.h>
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
 

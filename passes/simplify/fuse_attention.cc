@@ -35,12 +35,10 @@ class AttentionFuser {
     Builder build = rewrite_.before(id);
     ValueId q = build.transpose(match.q.base, match.q.permutation), k = build.transpose(match.k.base, match.k.permutation);
     ValueId v = match.v, mask = match.mask;
-    const bool flat = old_shape.size() == 3;  // [B·H, T, D]: every entry is a batch of one head
+    const bool flat = old_shape.size() == 3;  // [B·H, T, D]
     if (flat) {
-      q = with_one_head(build, q);
-      k = with_one_head(build, k);
-      v = with_one_head(build, v);
-      if (mask != kNone && build.shape(mask).size() == 3) mask = with_one_head(build, mask);
+      const Shape batch = batch_and_heads(q);
+      for (ValueId* x : {&q, &k, &v, &mask}) *x = split_first_axis(build, *x, batch);
     }
     if (!share_batch(build, q, k, v)) return rewrite_.discard();
     ungroup(build, k, v);
@@ -57,9 +55,22 @@ class AttentionFuser {
     rewrite_.become(id, OpKind::reshape, {y}, {{Attr::shape, old_shape}});
   }
 
-  ValueId with_one_head(Builder& build, ValueId x) const {
+  // B and H where the three axes of q come from four, else every entry is a batch of one head.
+  Shape batch_and_heads(ValueId q) const {
+    const Shape& flat = graph_.values[q].shape;
+    const Node* node = producer_of(graph_, q, OpKind::reshape);
+    if (!node) return {flat[0], 1};
+    const Shape& from = graph_.values[node->inputs[0]].shape;
+    const bool merged = from.size() == 4 && from[0] * from[1] == flat[0] && from[2] == flat[1] && from[3] == flat[2];
+    return merged ? Shape{from[0], from[1]} : Shape{flat[0], 1};
+  }
+
+  // Operands of one batch entry keep broadcasting.
+  static ValueId split_first_axis(Builder& build, ValueId x, const Shape& batch) {
+    if (x == kNone || build.shape(x).size() != 3) return x;
     const Shape shape = build.shape(x);
-    return build.reshape(x, {shape[0], 1, shape[1], shape[2]});
+    if (shape[0] != batch[0] * batch[1]) return build.reshape(x, {shape[0], 1, shape[1], shape[2]});
+    return build.reshape(x, {batch[0], batch[1], shape[1], shape[2]});
   }
 
   // matmul broadcasts any batch axis, attention only shares heads.

@@ -153,6 +153,9 @@ bool autodiff(Graph& graph, const CompileOptions& options) {
   record_loss_of(graph, graph.loss, Program::micro_step, "metrics", options.micro_batches);
   Autodiff(graph).run();
   sort_programs(graph);
+  // Vjps are built one by one: they transpose back what the forward transposed, and compute some products twice.
+  canonicalize_views(graph, options);
+  cse(graph, options);
   drop_dead_nodes(graph);
   mark_gradients(graph);
   return true;

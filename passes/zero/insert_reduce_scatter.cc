@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/error.h"
 #include "graph/ops/op_def.h"
 #include "passes/passes.h"
 #include "passes/zero/node_edits.h"

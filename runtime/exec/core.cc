@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "runtime/plan/dump.h"
+
 namespace zeroplan {
 namespace {
 
@@ -107,13 +109,12 @@ std::string Core::where_is(int r) const {
   for (const Lane& lane : ranks_[r]->lanes) {
     const PreparedStep* s = lane.active.load(std::memory_order_acquire);
     if (s == nullptr) continue;
-    const ErrorContext place = place_of(*s);
-    return fmt::format("rank {} is in {} step {} ({}, unit {})", r, place.program, place.plan_op, place.op, place.unit);
+    return fmt::format("rank {} is in {} step {} ({})", r, program_name(s->program), s->index, describe_step(plan(), *s->step));
   }
   return fmt::format("rank {} is between steps or reads data", r);
 }
 
-std::string Core::reason_of(std::exception_ptr error, const ErrorContext&) {
+std::string Core::reason_of(std::exception_ptr error) const {
   try {
     std::rethrow_exception(error);
   } catch (const MissingPeers& e) {
@@ -130,7 +131,7 @@ std::string Core::reason_of(std::exception_ptr error, const ErrorContext&) {
 }
 
 void Core::fail(const ErrorContext& where, std::exception_ptr error) {
-  const std::string reason = reason_of(error, where);
+  const std::string reason = reason_of(error);
   std::string what;
   {
     std::lock_guard lock(mutex_);

@@ -1,12 +1,10 @@
 #pragma once
 // What the ranks of one executor share. Only runtime/exec includes this.
-#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <thread>
 #include <vector>
 
@@ -59,7 +57,7 @@ class Core {
  private:
   void work(Rank& rank, const Job& job);
   std::string where_is(int rank) const;
-  std::string reason_of(std::exception_ptr error, const ErrorContext& where);
+  std::string reason_of(std::exception_ptr error) const;
 
   std::vector<std::shared_ptr<const Plan>> plans_;
   std::unique_ptr<Device> device_;

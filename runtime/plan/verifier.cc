@@ -1,5 +1,7 @@
 #include "runtime/plan/verifier.h"
 
+#include <unordered_map>
+
 #include "base/error.h"
 #include "graph/ops/op_def.h"
 #include "runtime/plan/memory.h"
@@ -70,6 +72,20 @@ bool prepare_checked(VerifyContext& context) {
   }
 }
 
+// The value of an input bears its name; where the plan does not state it and none does, the first reader says.
+std::vector<int32_t> input_values(const VerifyContext& context) {
+  std::unordered_map<std::string, int32_t> leaves;
+  const Plan& plan = context.plan;
+  for (size_t v = 0; v < plan.values.size(); ++v)
+    if (context.source_of[v] == kNone && context.parameter_of[v] == kNone) leaves.emplace(plan.values[v].name, static_cast<int32_t>(v));
+  std::vector<int32_t> values(plan.tensors.size(), kNone);
+  for (const PlanInput& input : plan.inputs) {
+    const auto named = leaves.find(input.name);
+    values[input.tensor] = input.value != kNone ? input.value : named == leaves.end() ? kNone : named->second;
+  }
+  return values;
+}
+
 void verify_program(VerifyContext& context, const PlanProgram& program, std::vector<int32_t>& input_values) {
   verify_flow(context, program, input_values);
   verify_state_writers(context, program);
@@ -77,7 +93,7 @@ void verify_program(VerifyContext& context, const PlanProgram& program, std::vec
   verify_reductions(context, program);
   verify_collectives(context, program);
   verify_source(context, program);
-  if (program.program == Program::update) verify_update(context, program);
+  verify_update(context, program);
   verify_once_per_unit(context, program);
 }
 
@@ -94,8 +110,8 @@ Verification verify_plan(const Plan& plan) {
   }
   if (!context.clean()) return result;  // the rules below rely on these
   verify_borders(context);
-  std::vector<int32_t> input_values(plan.tensors.size(), kNone);
-  for (const PlanProgram& program : plan.programs) verify_program(context, program, input_values);
+  std::vector<int32_t> inputs = input_values(context);
+  for (const PlanProgram& program : plan.programs) verify_program(context, program, inputs);
   verify_memory(context);
   if (plan.header.digest != plan_digest(plan))
     context.fail("digest", fmt::format("the header states the digest '{}', the plan's own is '{}'", plan.header.digest, plan_digest(plan)));

@@ -1,4 +1,6 @@
 // Rule format: every index in range, tensors inside their arena and aligned, units laid out without overlap.
+#include <algorithm>
+
 #include "base/shape.h"
 #include "runtime/plan/verify_context.h"
 
@@ -136,11 +138,24 @@ void check_unit(VerifyContext& context, int32_t index) {
   for (int32_t t : u.moment_tensors) check_storage(context, t, "moment", u, u.optimizer == Placement::sharded ? u.shard_elements : u.padded_elements);
 }
 
+// Named at the end of load: not a view of a constant, but one.
+bool is_border(const Plan& plan, int32_t tensor) {
+  const PlanProgram* load = find_program(plan, Program::load);
+  return load && std::any_of(load->exit.begin(), load->exit.end(), [&](const Operand& o) { return o.tensor == tensor; });
+}
+
 void check_constants(VerifyContext& context) {
+  std::vector<int> given(context.plan.tensors.size(), 0);
   for (const PlanConstant& c : context.plan.constants) {
     const auto [begin, end] = context.ranges[c.tensor];
+    ++given[c.tensor];
     if (static_cast<int64_t>(c.bytes.size()) != end - begin || context.plan.tensors[c.tensor].kind != TensorKind::constant)
       context.fail("format", fmt::format("constant {}: {} bytes for a tensor of {}", context.tensor_name(c.tensor), c.bytes.size(), end - begin));
+  }
+  for (size_t t = 0; t < given.size(); ++t) {
+    const bool view = given[t] == 0 && context.plan.tensors[t].kind == TensorKind::constant && !is_border(context.plan, static_cast<int32_t>(t));
+    if (context.plan.tensors[t].kind == TensorKind::constant && given[t] != 1 && !view)
+      context.fail("format", fmt::format("constant {}: its bytes are given {} times", context.tensor_name(static_cast<int32_t>(t)), given[t]));
   }
   for (const PlanInput& i : context.plan.inputs) {
     const PlanTensor& t = context.plan.tensors[i.tensor];

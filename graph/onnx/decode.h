@@ -1,0 +1,67 @@
+#pragma once
+// One ONNX node to internal ops. A decoder per operator; decoders.cc lists them.
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/onnx/folding_builder.h"
+#include "graph/onnx/model.h"
+#include "graph/onnx/weights.h"
+
+namespace zeroplan {
+
+// Operands are ids of values with static shapes; a decoder sets the outputs. Decoders throw Error with the bare reason.
+class DecodeContext {
+ public:
+  DecodeContext(FoldingBuilder& build, const OnnxNode& node, WeightFiles& files, DType precision, std::vector<ValueId> inputs)
+      : build(build), node(node), files(files), precision(precision), inputs_(std::move(inputs)), outputs_(node.outputs.size(), kNone) {}
+
+  FoldingBuilder& build;
+  const OnnxNode& node;
+  WeightFiles& files;
+  const DType precision;
+
+  bool has(int i) const { return i < static_cast<int>(inputs_.size()) && inputs_[i] != kNone; }
+  int count() const { return static_cast<int>(inputs_.size()); }
+  ValueId in(int i) const;                             // throws where it was left out
+  bool wants(int i) const { return i < static_cast<int>(node.outputs.size()) && !node.outputs[i].empty(); }
+  void out(int i, ValueId id) { if (i < static_cast<int>(outputs_.size())) outputs_[i] = id; }
+  const std::vector<ValueId>& outputs() const { return outputs_; }
+
+  const Shape& shape(int i) const { return build.shape(in(i)); }
+  int64_t rank(int i) const { return static_cast<int64_t>(shape(i).size()); }
+  // Contents of an operand that must be known at import; `what` names it.
+  const HostTensor& constant(int i, std::string_view what) const;
+  std::vector<int64_t> ints(int i, std::string_view what) const { return constant(i, what).cast(DType::i64).to_ints(); }
+
+  int64_t attr_int(const char* name, int64_t otherwise) const;
+  double attr_float(const char* name, double otherwise) const;
+  std::string attr_string(const char* name, const std::string& otherwise) const;
+  std::vector<int64_t> attr_ints(const char* name) const;  // empty where absent
+  int64_t axis(const char* name, int64_t otherwise, int64_t rank) const;  // normalised
+
+ private:
+  std::vector<ValueId> inputs_, outputs_;
+};
+
+using Decoder = void (*)(DecodeContext&);
+
+// nullptr: the operator is not supported. Constant, If and constant-only operators are the importer's own.
+Decoder find_decoder(const OnnxNode& node);
+// Operators that have no kernel but are evaluated where all operands are constants. Returns false where the operator is none of them.
+bool decode_constant_only(DecodeContext& c);
+
+// The families; each adds its operators.
+using DecoderTable = std::map<std::string_view, Decoder>;
+void add_elementwise_decoders(DecoderTable& table);
+void add_shape_decoders(DecoderTable& table);
+void add_slice_decoders(DecoderTable& table);
+void add_reduce_decoders(DecoderTable& table);
+void add_matrix_decoders(DecoderTable& table);
+void add_norm_decoders(DecoderTable& table);
+void add_attention_decoders(DecoderTable& table);
+void add_loss_decoders(DecoderTable& table);
+void add_constant_decoders(DecoderTable& table);
+
+}  // namespace zeroplan

@@ -1,0 +1,162 @@
+// Unary, binary and ternary elementwise operators, casts, and their close relatives.
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "graph/onnx/decode.h"
+#include "graph/onnx/tensor_data.h"
+
+namespace zeroplan {
+namespace {
+
+template <OpKind op>
+void unary(DecodeContext& c) {
+  c.out(0, c.build.add(op, {c.in(0)}));
+}
+
+template <OpKind op>
+void binary(DecodeContext& c) {
+  c.out(0, c.build.add(op, {c.in(0), c.in(1)}));
+}
+
+// Max, Min, Sum, Mean take any number of operands.
+template <OpKind op>
+void variadic(DecodeContext& c) {
+  ValueId y = c.in(0);
+  for (int i = 1; i < c.count(); ++i) y = c.build.add(op, {y, c.in(i)});
+  c.out(0, y);
+}
+
+void mean(DecodeContext& c) {
+  ValueId y = c.in(0);
+  for (int i = 1; i < c.count(); ++i) y = c.build.add(OpKind::add, {y, c.in(i)});
+  c.out(0, c.build.add(OpKind::mul, {y, c.build.scalar(1.0 / c.count(), c.build.dtype(y))}));
+}
+
+
+// The exponent may be of another type than the base.
+void power(DecodeContext& c) {
+  const ValueId exponent = c.build.cast(c.in(1), c.build.dtype(c.in(0)));
+  if (c.build.is_constant(exponent) && elements(c.build.shape(exponent)) == 1 && is_floating(c.build.dtype(exponent))) {
+    const bool keeps_rank = c.build.shape(exponent).size() <= c.shape(0).size();
+    const double value = c.build.graph().values[exponent].constant.get(0);
+    if (value == 1 && keeps_rank) return c.out(0, c.in(0));
+    if (value == 2 && keeps_rank) return c.out(0, c.build.add(OpKind::mul, {c.in(0), c.in(0)}));
+  }
+  c.out(0, c.build.add(OpKind::pow, {c.in(0), exponent}));
+}
+
+DType wanted_type(DecodeContext& c, int type) {
+  const auto dtype = graph_dtype(type, c.precision);
+  if (!dtype) throw Error(fmt::format("it casts to {}, which is not supported", onnx_type_name(type)));
+  return *dtype;
+}
+
+void cast(DecodeContext& c) {
+  const int type = static_cast<int>(c.attr_int("to", 0));
+  const ValueId x = c.in(0);
+  // Narrow integers live in wider ones: only values that fit may pass, so such casts are refused where they could wrap.
+  const bool narrow = type == kOnnxInt8 || type == kOnnxInt16 || type == kOnnxUint16;
+  if (narrow) throw Error(fmt::format("it casts to {}, which is not supported", onnx_type_name(type)));
+  c.out(0, c.build.cast(x, wanted_type(c, type)));
+}
+
+void cast_like(DecodeContext& c) { c.out(0, c.build.cast(c.in(0), c.build.dtype(c.in(1)))); }
+
+void identity(DecodeContext& c) { c.out(0, c.in(0)); }
+
+void gelu(DecodeContext& c) {
+  const std::string approximate = c.attr_string("approximate", "none");
+  if (approximate != "none" && approximate != "tanh") throw Error(fmt::format("approximate '{}' is unknown", approximate));
+  c.out(0, c.build.add(OpKind::gelu, {c.in(0)}, {{Attr::approximate, int64_t{approximate == "tanh"}}}));
+}
+
+void swish(DecodeContext& c) {
+  const double alpha = c.attr_float("alpha", 1.0);
+  const ValueId x = c.in(0);
+  if (alpha == 1.0) return c.out(0, c.build.add(OpKind::silu, {x}));
+  const ValueId scaled = c.build.add(OpKind::mul, {x, c.build.scalar(alpha, c.build.dtype(x))});
+  c.out(0, c.build.add(OpKind::mul, {x, c.build.add(OpKind::sigmoid, {scaled})}));
+}
+
+// Bounds are attributes below opset 11, inputs from there on; the model was converted, so they are inputs.
+void clip(DecodeContext& c) {
+  ValueId y = c.in(0);
+  if (c.has(1)) y = c.build.add(OpKind::maximum, {y, c.in(1)});
+  if (c.has(2)) y = c.build.add(OpKind::minimum, {y, c.in(2)});
+  c.out(0, y);
+}
+
+void leaky_relu(DecodeContext& c) {
+  const ValueId x = c.in(0);
+  const DType dtype = c.build.dtype(x);
+  const ValueId low = c.build.add(OpKind::mul, {x, c.build.scalar(c.attr_float("alpha", 0.01), dtype)});
+  c.out(0, c.build.add(OpKind::where, {c.build.add(OpKind::less, {x, c.build.scalar(0, dtype)}), low, x}));
+}
+
+// log(1 + e^x) = max(x, 0) + log(1 + e^-|x|)
+void softplus(DecodeContext& c) {
+  const ValueId x = c.in(0), one = c.build.scalar(1, c.build.dtype(x));
+  const ValueId decay = c.build.add(OpKind::exp, {c.build.add(OpKind::neg, {c.build.add(OpKind::abs, {x})})});
+  c.out(0, c.build.add(OpKind::add, {c.build.add(OpKind::relu, {x}), c.build.add(OpKind::log, {c.build.add(OpKind::add, {one, decay})})}));
+}
+
+void where(DecodeContext& c) { c.out(0, c.build.add(OpKind::where, {c.in(0), c.in(1), c.in(2)})); }
+
+void dropout(DecodeContext& c) {
+  const bool training = c.has(2) && c.constant(2, "training_mode").get(0) != 0;
+  const double ratio = c.has(1) ? c.constant(1, "ratio").get(0) : 0.5;
+  if (training && ratio != 0) throw Error("Dropout with training_mode true is not supported yet; export the model in evaluation mode, or with a ratio of 0");
+  c.out(0, c.in(0));
+  if (!c.wants(1)) return;
+  HostTensor all(DType::boolean, {});
+  all.set_int(0, 1);
+  c.out(1, c.build.broadcast(c.build.constant(std::move(all)), c.shape(0)));
+}
+
+}  // namespace
+
+void add_elementwise_decoders(DecoderTable& t) {
+  t["Neg"] = unary<OpKind::neg>;
+  t["Abs"] = unary<OpKind::abs>;
+  t["Sign"] = unary<OpKind::sign>;
+  t["Sqrt"] = unary<OpKind::sqrt>;
+  t["Reciprocal"] = unary<OpKind::reciprocal>;
+  t["Exp"] = unary<OpKind::exp>;
+  t["Log"] = unary<OpKind::log>;
+  t["Sin"] = unary<OpKind::sin>;
+  t["Cos"] = unary<OpKind::cos>;
+  t["Tanh"] = unary<OpKind::tanh>;
+  t["Sigmoid"] = unary<OpKind::sigmoid>;
+  t["Erf"] = unary<OpKind::erf>;
+  t["Relu"] = unary<OpKind::relu>;
+  t["Not"] = unary<OpKind::logical_not>;
+  t["IsNaN"] = unary<OpKind::is_nan>;
+  t["Add"] = binary<OpKind::add>;
+  t["Sub"] = binary<OpKind::sub>;
+  t["Mul"] = binary<OpKind::mul>;
+  t["Div"] = binary<OpKind::div>;
+  t["And"] = binary<OpKind::logical_and>;
+  t["Or"] = binary<OpKind::logical_or>;
+  t["Less"] = binary<OpKind::less>;
+  t["Greater"] = binary<OpKind::greater>;
+  t["LessOrEqual"] = binary<OpKind::less_equal>;
+  t["GreaterOrEqual"] = binary<OpKind::greater_equal>;
+  t["Equal"] = binary<OpKind::equal>;
+  t["Pow"] = power;
+  t["Max"] = variadic<OpKind::maximum>;
+  t["Min"] = variadic<OpKind::minimum>;
+  t["Sum"] = variadic<OpKind::add>;
+  t["Mean"] = mean;
+  t["Cast"] = cast;
+  t["CastLike"] = cast_like;
+  t["Identity"] = identity;
+  t["Gelu"] = gelu;
+  t["Swish"] = swish;
+  t["Clip"] = clip;
+  t["LeakyRelu"] = leaky_relu;
+  t["Softplus"] = softplus;
+  t["Where"] = where;
+  t["Dropout"] = dropout;
+}
+
+}  // namespace zeroplan

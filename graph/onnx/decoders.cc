@@ -1,0 +1,60 @@
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "graph/onnx/decode.h"
+
+namespace zeroplan {
+
+ValueId DecodeContext::in(int i) const {
+  if (!has(i)) throw Error(fmt::format("input {} is missing", i));
+  return inputs_[i];
+}
+
+const HostTensor& DecodeContext::constant(int i, std::string_view what) const {
+  const ValueId id = in(i);
+  if (!build.is_constant(id)) throw Error(fmt::format("its {} (input {}) depends on the data of the model; it must be known when the model is compiled", what, i));
+  return build.graph().values[id].constant;
+}
+
+int64_t DecodeContext::attr_int(const char* name, int64_t otherwise) const {
+  const OnnxAttribute* a = node.find(name);
+  return a ? a->i : otherwise;
+}
+
+double DecodeContext::attr_float(const char* name, double otherwise) const {
+  const OnnxAttribute* a = node.find(name);
+  return a ? a->f : otherwise;
+}
+
+std::string DecodeContext::attr_string(const char* name, const std::string& otherwise) const {
+  const OnnxAttribute* a = node.find(name);
+  return a ? a->s : otherwise;
+}
+
+std::vector<int64_t> DecodeContext::attr_ints(const char* name) const {
+  const OnnxAttribute* a = node.find(name);
+  return a ? a->ints : std::vector<int64_t>{};
+}
+
+int64_t DecodeContext::axis(const char* name, int64_t otherwise, int64_t rank) const { return normalize_axis(attr_int(name, otherwise), rank); }
+
+Decoder find_decoder(const OnnxNode& node) {
+  static const DecoderTable table = [] {
+    DecoderTable t;
+    add_elementwise_decoders(t);
+    add_shape_decoders(t);
+    add_slice_decoders(t);
+    add_reduce_decoders(t);
+    add_matrix_decoders(t);
+    add_norm_decoders(t);
+    add_attention_decoders(t);
+    add_loss_decoders(t);
+    add_constant_decoders(t);
+    return t;
+  }();
+  if (!node.domain.empty()) return nullptr;
+  const auto found = table.find(node.op);
+  return found == table.end() ? nullptr : found->second;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,79 @@
+#include <array>
+#include <optional>
+
+#include "graph/onnx/roles.h"
+#include "graph/onnx/tensor_data.h"
+
+namespace zeroplan {
+namespace {
+
+struct Rule {
+  const char* op;
+  std::array<int, 3> inputs;  // that a gradient flows to; -1 fills up
+};
+
+// Operators whose gradient flows to some inputs alone; all others pass it to every input.
+constexpr Rule kRules[] = {
+    {"Gather", {0, -1, -1}},     {"GatherND", {0, -1, -1}},   {"GatherElements", {0, -1, -1}}, {"Reshape", {0, -1, -1}},   {"Expand", {0, -1, -1}},
+    {"Slice", {0, -1, -1}},      {"Split", {0, -1, -1}},      {"Squeeze", {0, -1, -1}},        {"Unsqueeze", {0, -1, -1}}, {"Tile", {0, -1, -1}},
+    {"ReduceSum", {0, -1, -1}},  {"ReduceMean", {0, -1, -1}}, {"ReduceMax", {0, -1, -1}},      {"ReduceMin", {0, -1, -1}}, {"ReduceL1", {0, -1, -1}},
+    {"ReduceL2", {0, -1, -1}},   {"Where", {1, 2, -1}},       {"Pow", {0, -1, -1}},            {"Clip", {0, -1, -1}},      {"Pad", {0, -1, -1}},
+    {"Resize", {0, -1, -1}},     {"Dropout", {0, -1, -1}},    {"Trilu", {0, -1, -1}},          {"CastLike", {0, -1, -1}},  {"TopK", {0, -1, -1}},
+    {"BatchNormalization", {0, 1, 2}}, {"SoftmaxCrossEntropyLoss", {0, -1, -1}}, {"NegativeLogLikelihoodLoss", {0, -1, -1}},
+    {"Range", {-1, -1, -1}},     {"Shape", {-1, -1, -1}},     {"Size", {-1, -1, -1}},          {"ConstantOfShape", {-1, -1, -1}}, {"Equal", {-1, -1, -1}},
+    {"Less", {-1, -1, -1}},      {"Greater", {-1, -1, -1}},   {"LessOrEqual", {-1, -1, -1}},   {"GreaterOrEqual", {-1, -1, -1}}, {"Not", {-1, -1, -1}},
+    {"And", {-1, -1, -1}},       {"Or", {-1, -1, -1}},        {"IsNaN", {-1, -1, -1}},         {"IsInf", {-1, -1, -1}},    {"ArgMax", {-1, -1, -1}},
+    {"ArgMin", {-1, -1, -1}},    {"NonZero", {-1, -1, -1}},   {"OneHot", {-1, -1, -1}},        {"Floor", {-1, -1, -1}},    {"Ceil", {-1, -1, -1}},
+    {"Round", {-1, -1, -1}},     {"Sign", {-1, -1, -1}},
+};
+
+bool carries(const OnnxNode& node, int input) {
+  if (!node.domain.empty()) return true;
+  if (node.op == "Cast") {
+    const OnnxAttribute* to = node.find("to");
+    const std::optional<DType> dtype = graph_dtype(to ? static_cast<int>(to->i) : 0, DType::f32);
+    return dtype && is_floating(*dtype);
+  }
+  for (const Rule& rule : kRules) {
+    if (node.op != rule.op) continue;
+    return input == rule.inputs[0] || input == rule.inputs[1] || input == rule.inputs[2];
+  }
+  return true;
+}
+
+// Names that a subgraph reads; depth is bounded by the nesting limit of the file.
+void add_captured(const OnnxNode& node, std::set<std::string>& names) {
+  for (const OnnxAttribute& attribute : node.attributes) {
+    if (!attribute.graph) continue;
+    for (const OnnxNode& inner : attribute.graph->nodes) {
+      names.insert(inner.inputs.begin(), inner.inputs.end());
+      add_captured(inner, names);
+    }
+    for (const OnnxValueInfo& output : attribute.graph->outputs) names.insert(output.name);
+  }
+}
+
+}  // namespace
+
+UseMap find_uses(const OnnxGraph& graph) {
+  UseMap uses;
+  for (const OnnxNode& node : graph.nodes)
+    for (size_t i = 0; i < node.inputs.size(); ++i)
+      if (!node.inputs[i].empty()) uses[node.inputs[i]].push_back({&node, static_cast<int>(i)});
+  return uses;
+}
+
+std::set<std::string> gradient_values(const OnnxGraph& graph, const std::set<std::string>& wanted) {
+  std::set<std::string> reached = wanted;
+  for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
+    bool leads = false;
+    for (const std::string& output : node->outputs) leads |= !output.empty() && reached.count(output);
+    if (!leads) continue;
+    for (size_t i = 0; i < node->inputs.size(); ++i)
+      if (carries(*node, static_cast<int>(i))) reached.insert(node->inputs[i]);
+    add_captured(*node, reached);
+  }
+  return reached;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,45 @@
+#include <re2/re2.h>
+
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "graph/onnx/roles.h"
+
+namespace zeroplan {
+
+struct Patterns::Compiled {
+  std::unique_ptr<RE2> expression;
+  bool used = false;
+};
+
+Patterns::Patterns(std::string option, const std::vector<std::string>& patterns) : option_(std::move(option)) {
+  for (const std::string& text : patterns) {
+    compiled_.push_back({std::make_unique<RE2>(text, RE2::Quiet), false});
+    if (!compiled_.back().expression->ok()) throw Error(fmt::format("{} '{}': {}", option_, text, compiled_.back().expression->error()));
+  }
+}
+
+Patterns::~Patterns() = default;
+
+int Patterns::first_match(const std::string& name) {
+  int first = -1;
+  for (size_t i = 0; i < compiled_.size(); ++i) {
+    if (!RE2::PartialMatch(name, *compiled_[i].expression)) continue;
+    compiled_[i].used = true;
+    if (first < 0) first = static_cast<int>(i);
+  }
+  return first;
+}
+
+bool Patterns::matches(const std::string& name) { return first_match(name) >= 0; }
+
+std::vector<std::string> Patterns::unused() const {
+  std::vector<std::string> lines;
+  for (const Compiled& c : compiled_)
+    if (!c.used) lines.push_back(fmt::format("{} '{}' matches no parameter; `inspect` lists their names", option_, c.expression->pattern()));
+  return lines;
+}
+
+}  // namespace zeroplan

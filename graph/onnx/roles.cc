@@ -1,0 +1,240 @@
+#include "graph/onnx/roles.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "graph/onnx/tensor_data.h"
+
+namespace zeroplan {
+namespace {
+
+constexpr int64_t kLargeConstant = 64;  // elements, of rank 2 and more: a Constant node that holds a weight
+
+bool is_float_type(int type) { return type == kOnnxFloat || type == kOnnxDouble || type == kOnnxFloat16 || type == kOnnxBfloat16; }
+
+bool named_like_parameter(const std::string& name) {
+  const auto ends = [&](const char* tail) { return name.size() > std::char_traits<char>::length(tail) && name.ends_with(tail); };
+  return name.find('.') != std::string::npos && (ends("weight") || ends("bias"));
+}
+
+// Role of a name of the original model: by the exporter's signature, else by the kind of the untouched tensor, else by its looks.
+Role source_role(const ExporterMetadata& m, const std::string& source) {
+  const auto signed_kind = m.target_kind.find(source);
+  if (signed_kind != m.target_kind.end()) return signed_kind->second == "PARAMETER" ? Role::parameter : Role::buffer;
+  const auto kind = m.kind.find(source);
+  if (kind != m.kind.end()) return kind->second == "PARAMETER" ? Role::parameter : Role::buffer;
+  if (named_like_parameter(source)) return Role::parameter;
+  return source.find('.') != std::string::npos ? Role::buffer : Role::constant;
+}
+
+void by_folding(const ExporterMetadata& m, const std::vector<std::string>& sources, Candidate& c) {
+  std::vector<std::string> parameters;
+  for (const std::string& source : sources) {
+    const Role role = source_role(m, source);
+    if (role == Role::parameter) parameters.push_back(source);
+    if (role == Role::buffer && parameters.empty()) c.role = Role::buffer;
+  }
+  if (parameters.empty()) {
+    c.reason = c.role == Role::buffer ? "folded from a buffer" : "folded from constants";
+    return;
+  }
+  c.role = Role::parameter;
+  if (parameters.size() == 1) c.root = parameters[0];
+  c.reason = "folded from " + parameters[0];
+}
+
+// False: the file says nothing on this tensor.
+bool by_metadata(const ExporterMetadata& m, Candidate& c) {
+  const std::string& name = c.tensor->name;
+  const auto kind = m.kind.find(name);
+  if (kind != m.kind.end() && (kind->second == "PARAMETER" || kind->second == "BUFFER")) {
+    c.role = kind->second == "PARAMETER" ? Role::parameter : Role::buffer;
+    c.reason = "exporter metadata: " + kind->second;
+    return true;
+  }
+  const auto folded = m.folded_from.find(name);
+  if (folded != m.folded_from.end()) {
+    by_folding(m, folded->second, c);
+    return true;
+  }
+  if (!m.torch) return false;
+  // The exporter names values val_3, slice_1; what kept a dotted name came from the module tree.
+  c.role = name.find('.') != std::string::npos ? Role::parameter : Role::constant;
+  c.reason = c.role == Role::parameter ? "named in the module tree" : "anonymous in a file with exporter metadata";
+  return true;
+}
+
+bool holds_infinity(WeightFiles& files, const OnnxTensor& tensor) {
+  if (!tensor.in_file || (tensor.type != kOnnxFloat && tensor.type != kOnnxDouble)) return false;
+  std::vector<double> first(std::min<int64_t>(elements(tensor.shape), 4096));
+  read_weight(files, tensor.source, 0, static_cast<int64_t>(first.size()), DType::f64, first.data());
+  return std::any_of(first.begin(), first.end(), [](double x) { return std::isinf(x); });
+}
+
+void decide(const OnnxModel& model, WeightFiles& files, const UseMap& uses, const std::set<std::string>& reached, bool constant_node, Candidate& c) {
+  c.root = c.tensor->name;
+  const bool known = by_metadata(model.metadata, c);
+  if (known && c.role != Role::parameter) return;
+  const auto readers = uses.find(c.tensor->name);
+  if (!reached.count(c.tensor->name)) {
+    c.role = Role::constant;
+    c.reason = readers == uses.end() ? "unused" : "no gradient path to the loss";
+    return;
+  }
+  if (known) return;
+  c.role = Role::parameter;
+  c.reason = constant_node ? "large floating-point Constant on a gradient path" : "floating-point initializer on a gradient path";
+  const bool empty = elements(c.tensor->shape) == 0;
+  if (!empty && !holds_infinity(files, *c.tensor)) return;
+  c.role = Role::constant;
+  c.reason = empty ? "empty" : "holds infinities, as masks do";
+}
+
+// The name that the weight of a folded transpose had: node /net/h.0/attn/MatMul gives net.h.0.attn.weight.
+void recover_name(const OnnxModel& model, const UseMap& uses, const std::map<std::string, int>& names, Candidate& c) {
+  if (c.root != c.tensor->name || c.root.rfind("onnx::MatMul", 0) != 0 || model.producer.rfind("pytorch", 0) != 0) return;
+  const auto readers = uses.find(c.tensor->name);
+  if (readers == uses.end() || readers->second.size() != 1 || readers->second[0].node->op != "MatMul") return;
+  const std::string& node = readers->second[0].node->name;
+  const size_t slash = node.rfind('/');
+  if (slash == std::string::npos || slash == 0 || node[0] != '/') return;
+  std::string name = node.substr(1, slash - 1) + ".weight";
+  std::replace(name.begin(), name.end(), '/', '.');
+  if (!names.count(name)) c.root = name;
+}
+
+void add_candidates(const OnnxModel& model, WeightFiles& files, const UseMap& uses, const std::set<std::string>& reached, RolePlan& plan) {
+  const auto add = [&](const OnnxTensor& tensor, bool constant_node) {
+    Candidate c;
+    c.tensor = &tensor;
+    decide(model, files, uses, reached, constant_node, c);
+    plan.by_name[tensor.name] = static_cast<int>(plan.candidates.size());
+    plan.candidates.push_back(std::move(c));
+  };
+  for (const OnnxTensor& tensor : model.graph.initializers)
+    if (is_float_type(tensor.type)) add(tensor, false);
+  for (const OnnxNode& node : model.graph.nodes) {
+    const OnnxAttribute* value = node.op == "Constant" && node.domain.empty() ? node.find("value") : nullptr;
+    if (!value || !value->tensor.in_file || !is_float_type(value->tensor.type)) continue;
+    const OnnxTensor& tensor = value->tensor;
+    if (!model.metadata.torch && tensor.shape.size() >= 2 && elements(tensor.shape) >= kLargeConstant) add(tensor, true);
+  }
+  for (Candidate& c : plan.candidates)
+    if (c.role == Role::parameter) recover_name(model, uses, plan.by_name, c);
+}
+
+void apply_train(Patterns& train, const OnnxModel& model, RolePlan& plan) {
+  for (Candidate& c : plan.candidates) {
+    const bool by_name = train.matches(c.tensor->name), by_root = train.matches(c.root);
+    if ((!by_name && !by_root) || c.role == Role::parameter) continue;
+    c.role = Role::parameter;
+    c.reason = "--train";
+  }
+  for (const OnnxTensor& tensor : model.graph.initializers)
+    if (!is_float_type(tensor.type) && train.matches(tensor.name))
+      plan.problems.push_back(fmt::format("--train matches '{}', which holds {} values; only floating-point tensors can be trained", tensor.name, onnx_type_name(tensor.type)));
+}
+
+void make_parameters(const ImportOptions& options, RolePlan& plan) {
+  for (Candidate& c : plan.candidates) {
+    if (c.role != Role::parameter) continue;
+    const OnnxTensor& tensor = *c.tensor;
+    if (tensor.type != kOnnxFloat && tensor.type != kOnnxDouble) {
+      plan.problems.push_back(fmt::format("parameter '{}' is stored as {}; export the model in float32", tensor.name, onnx_type_name(tensor.type)));
+      c.role = Role::constant;
+    } else if (!tensor.in_file) {
+      plan.problems.push_back(fmt::format("parameter '{}' is stored element by element, so that it cannot be located; save the model with raw data", tensor.name));
+      c.role = Role::constant;
+    } else {
+      c.parameter = static_cast<int>(plan.parameters.size());
+      Parameter p;
+      p.name = c.root;
+      p.dtype = options.precision;
+      p.shape = tensor.shape;
+      p.source = tensor.source;
+      p.role_reason = c.reason;
+      plan.parameters.push_back(std::move(p));
+    }
+  }
+}
+
+void apply_freeze(Patterns& freeze, Patterns& train, RolePlan& plan) {
+  for (Parameter& p : plan.parameters) {
+    std::vector<std::string> names = {p.name, p.source.initializer};
+    for (const ParameterAlias& alias : p.aliases) names.push_back(alias.initializer);
+    bool frozen = false, trained = false;
+    for (const std::string& name : names) {
+      frozen |= freeze.matches(name);
+      trained |= train.matches(name);
+    }
+    if (trained) p.role_reason = "--train";
+    if (!frozen || trained) continue;
+    p.trainable = false;
+    p.role_reason = "--freeze";
+  }
+}
+
+// Two parameters may not share a name: the later takes that of its initializer, or a number.
+void unique_names(RolePlan& plan) {
+  std::set<std::string> taken;
+  for (Parameter& p : plan.parameters) {
+    if (taken.count(p.name)) p.name = p.source.initializer;
+    const std::string stem = p.name;
+    for (int suffix = 2; taken.count(p.name); ++suffix) p.name = fmt::format("{}.{}", stem, suffix);
+    taken.insert(p.name);
+  }
+}
+
+void fill_rows(const OnnxModel& model, RolePlan& plan) {
+  const auto dtype_of = [](int type) { return type == kOnnxDouble ? DType::f64 : graph_dtype(type, DType::f32).value_or(DType::u8); };
+  const auto row = [&](const OnnxTensor& tensor) {
+    const auto found = plan.by_name.find(tensor.name);
+    RoleRow r{tensor.name, "", Role::constant, dtype_of(tensor.type), tensor.shape, "no floating-point values"};
+    if (found != plan.by_name.end()) {
+      const Candidate& c = plan.candidates[found->second];
+      r.role = c.role;
+      r.root = c.root;
+      r.reason = c.reason;
+      if (c.parameter >= 0) {
+        const Parameter& p = plan.parameters[c.parameter];
+        r.role = p.trainable ? Role::parameter : Role::frozen;
+        r.root = p.name;
+        r.reason = p.role_reason == "--freeze" || p.role_reason == "--train" ? p.role_reason : c.reason;
+      }
+    }
+    plan.rows.push_back(std::move(r));
+  };
+  for (const OnnxTensor& tensor : model.graph.initializers) row(tensor);
+  std::set<std::string> listed;
+  for (const RoleRow& r : plan.rows) listed.insert(r.initializer);
+  for (const Candidate& c : plan.candidates)
+    if (!listed.count(c.tensor->name)) row(*c.tensor);
+  for (const Parameter& p : plan.parameters)
+    if (!p.split_uses.empty())
+      plan.rows.push_back({p.source.initializer, p.name, p.trainable ? Role::parameter : Role::frozen, p.source.dtype, p.shape, p.role_reason});
+}
+
+}  // namespace
+
+RolePlan plan_roles(const OnnxModel& model, WeightFiles& files, const ImportOptions& options, const std::set<std::string>& wanted) {
+  RolePlan plan;
+  Patterns train("--train", options.train), freeze("--freeze", options.freeze);
+  const UseMap uses = find_uses(model.graph);
+  add_candidates(model, files, uses, gradient_values(model.graph, wanted), plan);
+  apply_train(train, model, plan);
+  make_parameters(options, plan);
+  tie_copies(model, files, options, uses, plan);
+  unique_names(plan);
+  split_merged(model, files, options, uses, plan);
+  unique_names(plan);
+  apply_freeze(freeze, train, plan);
+  fill_rows(model, plan);
+  for (const Patterns* patterns : {&train, &freeze})
+    for (std::string& line : patterns->unused()) plan.problems.push_back(std::move(line));
+  return plan;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,163 @@
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "graph/ops/op_def.h"
+#include "passes/lower/assign_streams.h"
+#include "passes/lower/cost_model.h"
+#include "passes/lower/emit_steps.h"
+#include "passes/lower/plan_header.h"
+#include "passes/lower/plan_memory.h"
+#include "passes/lower/plan_tables.h"
+#include "passes/lower/storage_groups.h"
+#include "passes/pass.h"
+#include "passes/zero/use_intervals.h"
+
+namespace zeroplan {
+namespace {
+
+class Emitter {
+ public:
+  Emitter(const Graph& graph, const CompileOptions& options) : graph_(graph), options_(options), storage_(group_storage(graph, options)) {}
+
+  Plan run() {
+    plan_.header = plan_header(options_, graph_.loss, max_live_units(graph_, options_));
+    place_lasting(Arena::state);
+    place_lasting(Arena::staging);
+    for (int program = 0; program < kPrograms; ++program) place_transient(static_cast<Program>(program));
+    PlanTables tables(graph_, storage_, plan_);
+    add_units(tables);
+    add_leaves(tables);
+    add_programs(tables);
+    add_roles(tables);
+    return std::move(plan_);
+  }
+
+ private:
+  void place_lasting(Arena arena) {
+    int64_t& bytes = plan_.arena_bytes[static_cast<int>(arena)];
+    for (StorageGroup& group : storage_.groups) {
+      if (group.arena != arena) continue;
+      group.offset = bytes;
+      bytes = round_up(checked_add(bytes, group.bytes), kArenaAlignment);
+    }
+  }
+
+  // Each program has the whole transient arena to itself.
+  void place_transient(Program program) {
+    std::vector<StorageGroup*> groups;
+    std::vector<MemoryRequest> requests;
+    for (StorageGroup& group : storage_.groups) {
+      if (group.arena != Arena::transient || group.program != program || group.bytes == 0 || group.first < 0) continue;
+      groups.push_back(&group);
+      requests.push_back({group.bytes, group.first, group.last});
+    }
+    const MemoryPlan memory = plan_memory(requests);
+    for (size_t i = 0; i < groups.size(); ++i) groups[i]->offset = memory.offsets[i];
+    int64_t& bytes = plan_.arena_bytes[static_cast<int>(Arena::transient)];
+    bytes = std::max(bytes, memory.bytes);
+    plan_.transient_lower_bound[static_cast<int>(program)] = memory.lower_bound;
+  }
+
+  void add_units(PlanTables& tables) {
+    std::map<int64_t, int32_t> slot_classes;  // bytes of a gather buffer -> class
+    for (const Parameter& parameter : graph_.parameters) plan_.parameters.push_back({parameter, kNone, 0});
+    for (size_t i = 0; i < graph_.units.size(); ++i) {
+      const Unit& unit = graph_.units[i];
+      PlanUnit planned;
+      planned.name = unit.name;
+      planned.dtype = unit.dtype;
+      planned.parameters = unit.parameters;
+      planned.padded_elements = unit.padded_elements;
+      planned.shard_elements = unit.shard_elements;
+      planned.trainable = unit.trainable;
+      planned.weights = unit.weights;
+      planned.gradients = unit.gradients;
+      planned.optimizer = unit.optimizer;
+      planned.weights_tensor = tables.tensor(unit.weights_state);
+      if (unit.gradient_shard != kNone) planned.gradient_tensor = tables.tensor(unit.gradient_shard);
+      for (ValueId moment : unit.moments) planned.moment_tensors.push_back(tables.tensor(moment));
+      const int64_t bytes = unit.padded_elements * dtype_bytes(unit.dtype);
+      if (unit.weights == Placement::sharded) planned.slot_class = slot_classes.emplace(bytes, static_cast<int32_t>(slot_classes.size())).first->second;
+      for (const UnitParameter& member : unit.parameters) {
+        plan_.parameters[member.parameter].unit = static_cast<int32_t>(i);
+        plan_.parameters[member.parameter].offset = member.offset;
+      }
+      plan_.units.push_back(std::move(planned));
+    }
+  }
+
+  void add_leaves(PlanTables& tables) {
+    for (ValueId id : graph_.inputs) {
+      PlanInput input;
+      input.name = graph_.values[id].name;
+      input.dtype = graph_.values[id].dtype;
+      input.shape = graph_.values[id].shape;
+      input.tensor = tables.tensor(id);
+      plan_.inputs.push_back(std::move(input));
+    }
+    for (const StorageGroup& group : storage_.groups) {
+      if (group.kind != TensorKind::constant) continue;
+      const HostTensor& constant = graph_.values[group.owner].constant;
+      std::string bytes(reinterpret_cast<const char*>(constant.data()), static_cast<size_t>(constant.bytes()));
+      plan_.constants.push_back({tables.tensor(group.owner), std::move(bytes)});
+    }
+  }
+
+  void add_programs(PlanTables& tables) {
+    StepEmitter emitter(graph_, storage_, tables, options_.ranks);
+    for (NodeId id = 0; id < static_cast<NodeId>(graph_.nodes.size()); ++id) {
+      const Program program = graph_.nodes[id].program;
+      if (plan_.programs.empty() || plan_.programs.back().program != program) plan_.programs.push_back({program, {}, {}, {}, 0});
+      if (storage_.step_of[id] != kNone) plan_.programs.back().steps.push_back(emitter.emit(id));
+    }
+    for (PlanProgram& program : plan_.programs) {
+      add_borders(tables, program);
+      assign_waits(plan_, program);
+      program.predicted_us = predict_program_us(program);
+    }
+  }
+
+  // Constants are there from the start, other state from the end of load on.
+  void add_borders(PlanTables& tables, PlanProgram& program) {
+    std::map<ValueId, ValueId> changed;
+    for (const StateUpdate& update : graph_.state_updates)
+      if (update.program == program.program) changed[update.from] = update.to;
+    for (const StorageGroup& group : storage_.groups) {
+      if (group.arena != Arena::state) continue;
+      const Operand entry = tables.operand(group.owner);
+      if (group.kind == TensorKind::constant || program.program != Program::load) program.entry.push_back(entry);
+      const auto after = changed.find(group.owner);
+      program.exit.push_back({entry.tensor, after == changed.end() ? entry.value : tables.value(after->second)});
+    }
+  }
+
+  // The tensor that operand `input` of the first node with this op uses, kNone without such a node.
+  int32_t role(PlanTables& tables, Program program, OpKind op, int input) const {
+    for (const Node& node : graph_.nodes)
+      if (node.program == program && node.op == op) return tables.tensor(node.inputs[input]);
+    return kNone;
+  }
+
+  void add_roles(PlanTables& tables) {
+    plan_.roles.metrics = role(tables, Program::update, OpKind::fold_metrics, 0);
+    plan_.roles.report = role(tables, Program::update, OpKind::fold_metrics, 1);
+    plan_.roles.norm_limbs = role(tables, Program::update, OpKind::clip_factor, 0);
+    plan_.roles.eval_metrics = role(tables, Program::eval_end, OpKind::fold_metrics, 0);
+    plan_.roles.eval_report = role(tables, Program::eval_end, OpKind::fold_metrics, 1);
+  }
+
+  const Graph& graph_;
+  const CompileOptions& options_;
+  StorageGroups storage_;
+  Plan plan_;
+};
+
+}  // namespace
+
+Plan emit_plan(const Graph& graph, const CompileOptions& options) { return Emitter(graph, options).run(); }
+
+}  // namespace zeroplan

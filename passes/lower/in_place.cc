@@ -1,0 +1,81 @@
+#include "passes/lower/in_place.h"
+
+#include <algorithm>
+
+#include "graph/ops/op_def.h"
+#include "passes/lower/storage_groups.h"
+
+namespace zeroplan {
+namespace {
+
+// Ops whose outputs are the next content of state operands.
+bool changes_state(OpKind op) {
+  switch (op) {
+    case OpKind::record_loss:
+    case OpKind::fold_metrics:
+    case OpKind::grad_norm:
+    case OpKind::clip_factor:
+    case OpKind::optimizer_update:
+    case OpKind::reduce_scatter:
+    case OpKind::all_reduce: return true;
+    default: return false;
+  }
+}
+
+std::vector<std::pair<int32_t, int32_t>> state_pairs(const Node& node) {
+  if (node.op != OpKind::optimizer_update) {
+    const auto& pairs = op_def(node.op).in_place;
+    return {pairs.begin(), pairs.end()};
+  }
+  std::vector<std::pair<int32_t, int32_t>> pairs = {{0, 0}};
+  const int32_t moments = static_cast<int32_t>(node.inputs.size()) - 3;
+  for (int32_t i = 0; i < moments; ++i) pairs.emplace_back(1 + i, 3 + i);
+  pairs.emplace_back(1 + moments, 1);
+  return pairs;
+}
+
+}  // namespace
+
+void InPlace::find_last_reads() {
+  last_read_.assign(graph_.values.size(), kNone);
+  for (NodeId id = 0; id < static_cast<NodeId>(graph_.nodes.size()); ++id) {
+    if (op_class(graph_.nodes[id].op) == OpClass::view) continue;
+    for (ValueId input : graph_.nodes[id].inputs)
+      if (input != kNone) last_read_[storage_.layouts[input].root] = id;
+  }
+}
+
+std::vector<std::pair<int32_t, int32_t>> InPlace::pairs(NodeId id) const {
+  const Node& node = graph_.nodes[id];
+  if (changes_state(node.op)) return state_pairs(node);
+  std::vector<std::pair<int32_t, int32_t>> pairs;
+  if (node.op == OpKind::all_gather) {  // replicated weights after their update
+    if (node.program == Program::update && graph_.values[node.inputs[0]].shape == graph_.values[node.outputs[0]].shape) pairs.emplace_back(0, 0);
+    return pairs;
+  }
+  if (op_class(node.op) != OpClass::kernel) return pairs;
+  for (const auto& [output, input] : op_def(node.op).in_place) {
+    const auto taken = [&](const auto& pair) { return pair.first == output || pair.second == input; };
+    if (std::none_of(pairs.begin(), pairs.end(), taken) && may_share(id, output, input)) pairs.emplace_back(output, input);
+  }
+  return pairs;
+}
+
+bool InPlace::may_share(NodeId id, int output, int input) const {
+  const Node& node = graph_.nodes[id];
+  if (output >= static_cast<int>(node.outputs.size()) || input >= static_cast<int>(node.inputs.size()) || node.inputs[input] == kNone) return false;
+  const Value& from = graph_.values[node.inputs[input]];
+  const Value& to = graph_.values[node.outputs[output]];
+  const Layout& layout = storage_.layouts[node.inputs[input]];
+  const Value& root = graph_.values[layout.root];
+  if (from.shape != to.shape || from.dtype != to.dtype || root.kind != ValueKind::computed) return false;
+  if (layout.offset != 0 || elements(root.shape) != elements(from.shape) || !is_contiguous(from.shape, layout.strides)) return false;
+  if (last_read_[layout.root] != id || storage_.groups[storage_.places[layout.root].group].kind != TensorKind::activation) return false;
+  const auto same_root = [&](ValueId other) { return other != kNone && storage_.layouts[other].root == layout.root; };
+  if (std::count_if(node.inputs.begin(), node.inputs.end(), same_root) != 1) return false;
+  // A place that is fixed already: only a reduce buffer takes the operand in.
+  const int32_t fixed = storage_.places[node.outputs[output]].group;
+  return fixed == kNone || storage_.groups[fixed].kind == TensorKind::reduce_buffer || storage_.groups[fixed].kind == TensorKind::gradients;
+}
+
+}  // namespace zeroplan

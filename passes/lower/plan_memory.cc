@@ -1,0 +1,136 @@
+#include "passes/lower/plan_memory.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/checked.h"
+#include "runtime/plan/plan.h"
+
+namespace zeroplan {
+namespace {
+
+struct Placed {
+  int first, last;
+  int64_t begin, end;
+};
+
+// Requests placed so far, by offset. Placing one is a walk over them: simple steps over adjacent memory.
+class Arena128 {
+ public:
+  // Best fit: the smallest gap between storages of overlapping lifetime that holds the request, else the end.
+  int64_t place(const MemoryRequest& request) {
+    const int64_t need = round_up(request.bytes, kArenaAlignment);
+    int64_t end = 0, best = -1, best_gap = INT64_MAX;
+    for (const Placed& other : placed_) {
+      if (other.last < request.first || other.first > request.last) continue;
+      const int64_t gap = other.begin - end;
+      if (gap >= need && gap < best_gap) {
+        best = end;
+        best_gap = gap;
+        if (gap == need) break;
+      }
+      end = std::max(end, other.end);
+    }
+    if (best < 0) best = end;
+    const Placed placed{request.first, request.last, best, best + need};
+    const auto behind = [](const Placed& a, const Placed& b) { return a.begin < b.begin; };
+    placed_.insert(std::upper_bound(placed_.begin(), placed_.end(), placed, behind), placed);
+    bytes_ = std::max(bytes_, placed.end);
+    return best;
+  }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  std::vector<Placed> placed_;
+  int64_t bytes_ = 0;
+};
+
+class Planner {
+ public:
+  explicit Planner(const std::vector<MemoryRequest>& requests) : requests_(requests) {
+    plan_.offsets.assign(requests.size(), 0);
+    plan_.bytes = INT64_MAX;
+    plan_.lower_bound = live_peak();
+  }
+
+  MemoryPlan run() {
+    try_order(sorted([](const MemoryRequest& a, const MemoryRequest& b) { return a.bytes > b.bytes; }));
+    try_order(sorted([](const MemoryRequest& a, const MemoryRequest& b) { return a.last - a.first > b.last - b.first; }));
+    try_order(sorted([](const MemoryRequest& a, const MemoryRequest& b) { return area(a) > area(b); }));
+    try_order(sorted([](const MemoryRequest& a, const MemoryRequest& b) { return a.first < b.first; }));
+    improve();
+    return std::move(plan_);
+  }
+
+ private:
+  static double area(const MemoryRequest& r) { return static_cast<double>(r.bytes) * (r.last - r.first + 1); }
+
+  int64_t live_peak() const {
+    int steps = 0;
+    for (const MemoryRequest& r : requests_) steps = std::max(steps, r.last + 1);
+    std::vector<int64_t> change(steps + 1, 0);
+    for (const MemoryRequest& r : requests_) {
+      change[r.first] += round_up(r.bytes, kArenaAlignment);
+      change[r.last + 1] -= round_up(r.bytes, kArenaAlignment);
+    }
+    int64_t live = 0, peak = 0;
+    for (int64_t c : change) peak = std::max(peak, live += c);
+    return peak;
+  }
+
+  bool done() const { return plan_.bytes == plan_.lower_bound; }
+
+  template <typename Before>
+  std::vector<int> sorted(Before before) const {
+    std::vector<int> order(requests_.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+      if (before(requests_[a], requests_[b])) return true;
+      if (before(requests_[b], requests_[a])) return false;
+      return requests_[a].bytes > requests_[b].bytes;
+    });
+    return order;
+  }
+
+  void try_order(const std::vector<int>& order) {
+    if (done()) return;
+    Arena128 arena;
+    std::vector<int64_t> offsets(requests_.size());
+    for (int i : order) offsets[i] = arena.place(requests_[i]);
+    last_bytes_ = arena.bytes();
+    last_offsets_ = offsets;
+    if (arena.bytes() >= plan_.bytes) return;
+    plan_.bytes = arena.bytes();
+    plan_.offsets = std::move(offsets);
+    best_order_ = order;
+  }
+
+  // Storages that end at the top of the arena are placed earlier in the next try. The effort is bounded by the number of pairs looked at.
+  void improve() {
+    const double pairs = static_cast<double>(requests_.size()) * static_cast<double>(requests_.size());
+    const int tries = static_cast<int>(std::min(60.0, 2e8 / std::max(pairs, 1.0)));
+    std::vector<int> order = best_order_;
+    last_offsets_ = plan_.offsets;
+    last_bytes_ = plan_.bytes;
+    for (int i = 0; i < tries && !done(); ++i) {
+      const auto at_top = [&](int r) { return last_offsets_[r] + round_up(requests_[r].bytes, kArenaAlignment) == last_bytes_; };
+      std::stable_partition(order.begin(), order.end(), at_top);
+      try_order(order);
+    }
+  }
+
+  const std::vector<MemoryRequest>& requests_;
+  MemoryPlan plan_;
+  std::vector<int> best_order_;
+  std::vector<int64_t> last_offsets_;
+  int64_t last_bytes_ = 0;
+};
+
+}  // namespace
+
+MemoryPlan plan_memory(const std::vector<MemoryRequest>& requests) {
+  if (requests.empty()) return {};
+  return Planner(requests).run();
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,66 @@
+// Check mode: the first NaN or Inf is named with the step that made it.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "base/error.h"
+#include "runtime/exec/rank_state.h"
+
+namespace zeroplan {
+namespace {
+
+// Index of the first element that is not finite among `count` from `first` of a flat buffer, -1 where all are.
+template <typename T>
+int64_t first_bad(const T* data, int64_t first, int64_t count) {
+  for (int64_t i = first; i < first + count; ++i)
+    if (!std::isfinite(data[i])) return i;
+  return -1;
+}
+
+template <typename T>
+int64_t first_bad(const TensorView& view) {
+  const int64_t n = view.elements();
+  for (int64_t i = 0; i < n; ++i) {
+    int64_t rest = i, at = 0;
+    for (int d = view.rank - 1; d >= 0; --d) {
+      at += rest % view.dims[d] * view.strides[d];
+      rest /= view.dims[d];
+    }
+    if (!std::isfinite(view.as<T>()[at])) return i;
+  }
+  return -1;
+}
+
+// Padding of a unit's flat buffer may hold anything: only the parameters are looked at.
+template <typename T>
+int64_t first_bad(const TensorView& view, const UnitArgs& unit) {
+  for (int i = 0; i < unit.count; ++i) {
+    const UnitExtent& p = unit.parameters[i];
+    const int64_t low = std::max(unit.first, p.offset), high = std::min(unit.first + unit.covered, p.offset + p.elements);
+    if (low >= high) continue;
+    const int64_t bad = first_bad(view.as<T>(), low - unit.first, high - low);
+    if (bad >= 0) return bad;
+  }
+  return -1;
+}
+
+int64_t first_bad(const PreparedStep& s, const TensorView& view) {
+  const bool flat = s.args.unit != nullptr && view.rank == 1 && view.dims[0] == s.unit.covered;
+  if (view.dtype == DType::f64) return flat ? first_bad<double>(view, s.unit) : first_bad<double>(view);
+  return flat ? first_bad<float>(view, s.unit) : first_bad<float>(view);
+}
+
+}  // namespace
+
+void check_outputs(const PreparedStep& s) {
+  for (size_t i = 0; i < s.outputs.size(); ++i) {
+    const TensorView& view = s.outputs[i];
+    if (view.data == nullptr || !is_floating(view.dtype)) continue;
+    const int64_t bad = first_bad(s, view);
+    if (bad < 0) continue;
+    const PlanTensor& tensor = s.rank->plan->tensors[s.step->outputs[i].tensor];
+    throw Error(fmt::format("NaN or Inf in output {} ({}), element {}: the first op that made one", i, tensor.name, bad));
+  }
+}
+
+}  // namespace zeroplan

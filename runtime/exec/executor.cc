@@ -1,0 +1,168 @@
+#include "runtime/exec/executor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/exec/core.h"
+#include "runtime/exec/read_state.h"
+#include "runtime/plan/report.h"
+
+namespace zeroplan {
+namespace {
+
+double milliseconds(int64_t ns) { return static_cast<double>(ns) * 1e-6; }
+
+void take_times(Core& core, StepReport& report) {
+  int64_t busiest = -1;
+  for (int r = 0; r < core.ranks(); ++r) {
+    const Rank& rank = core.rank(r);
+    int64_t compute = 0;
+    for (const Lane& lane : rank.lanes) compute += lane.compute_ns;
+    if (core.options.check_memory) {
+      const auto& bytes = core.plan().arena_bytes;
+      report.arena_high_water = std::max(report.arena_high_water, bytes[0] + rank.high_water + bytes[static_cast<int>(Arena::staging)]);
+    }
+    if (compute + rank.data_ns <= busiest) continue;
+    busiest = compute + rank.data_ns;
+    report.slowest_rank = r;
+    report.step_ms = milliseconds(rank.step_ns);
+    report.compute_ms = milliseconds(compute);
+    report.exposed_comm_ms = milliseconds(rank.exposed_ns + rank.lanes[static_cast<int>(StreamKind::compute)].collective_ns);
+    report.data_ms = milliseconds(rank.data_ns);
+  }
+}
+
+void take_report(Core& core, StepReport& report) {
+  const double* fields = core.rank(0).view(core.plan().roles.report).as<double>();
+  report.loss = fields[kReportLoss];
+  report.weight = fields[kReportWeight];
+  report.grad_norm = fields[kReportNorm];
+  report.clipped_norm = fields[kReportClippedNorm];
+  report.clip_factor = fields[kReportFactor];
+  report.stopped = fields[kReportStop] > 0;
+  report.skipped = fields[kReportSkip] != 0;
+  if (report.stopped || fields[kReportFinite] != 0) return;
+  throw Error(fmt::format("loss {} or gradient norm {} is not finite; nothing was updated. Lower the learning rate, clip, or find the op with the NaN check",
+                          report.loss, report.grad_norm), {.step = report.step});
+}
+
+}  // namespace
+
+struct Executor::Impl {
+  Impl(std::vector<std::shared_ptr<const Plan>> plans, const WeightReader& weights, ExecutorOptions options)
+      : core(std::make_shared<Core>(std::move(plans), weights, std::move(options))) {
+    for (int r = 0; r < core->ranks(); ++r) threads.emplace_back([c = core, r] { c->serve(c->rank(r)); });
+  }
+  // A rank that is stuck in foreign code keeps the core alive and ends by itself when it comes back.
+  ~Impl() {
+    const bool ended = core->wait_for_exit(core->failed() ? std::chrono::milliseconds(1000) : std::chrono::milliseconds(30000));
+    for (std::thread& t : threads) ended ? t.join() : t.detach();
+  }
+
+  StepReport run_window(const DataSource& data, int64_t first_sample, const int64_t* order, const RunScalars& scalars, bool update) {
+    const Plan& plan = core->plan();
+    Job job{.kind = Job::Kind::window, .data = &data, .first_sample = first_sample, .order = order, .micro_batches = plan.header.micro_batches,
+            .update = update, .clear_gradients = accumulated, .scalars = scalars};
+    core->run(job);
+    accumulated = !update;
+    StepReport report;
+    report.step = std::max<int64_t>(0, scalars.step - 1);
+    take_times(*core, report);
+    return report;
+  }
+
+  std::shared_ptr<Core> core;          // shared with the ranks' threads: one that is stuck may outlive the executor
+  std::vector<std::thread> threads;
+  bool accumulated = false;            // gradients of accumulate() are still there
+};
+
+Executor::Executor(std::vector<std::shared_ptr<const Plan>> plans, const WeightReader& weights, ExecutorOptions options) {
+  if (plans.empty() || plans[0] == nullptr) throw Error("an executor needs a plan");
+  impl_ = std::make_unique<Impl>(std::move(plans), weights, std::move(options));
+  impl_->core->run({.kind = Job::Kind::load});
+}
+
+Executor::~Executor() = default;
+
+const Plan& Executor::plan() const { return impl_->core->plan(); }
+
+StepReport Executor::train_step(const DataSource& data, int64_t first_sample, const int64_t* order, const RunScalars& scalars) {
+  if (plan().roles.report == kNone) throw Error("the plan has no update program: it cannot train");
+  StepReport report = impl_->run_window(data, first_sample, order, scalars, true);
+  if (impl_->core->rank(0).view(plan().roles.report).as<double>()[kReportStop] > 0) impl_->core->stop.store(false);
+  take_report(*impl_->core, report);
+  return report;
+}
+
+StepReport Executor::accumulate(const DataSource& data, int64_t first_sample, const int64_t* order, const RunScalars& scalars) {
+  StepReport report = impl_->run_window(data, first_sample, order, scalars, false);
+  const WindowLoss loss = read_metrics(*impl_->core, plan().roles.metrics, plan().header.micro_batches);
+  report.weight = loss.weight;
+  report.loss = divides_by_weight(plan(), Program::update) ? loss.sum / loss.weight : loss.sum;
+  return report;
+}
+
+EvalReport Executor::evaluate(const DataSource& data) {
+  const Plan& p = plan();
+  if (find_program(p, Program::eval_step) == nullptr) throw Error("the plan has no evaluation program; compile it with evaluation");
+  const int64_t v = p.header.micro_batches, count = p.header.batch / v, all = data.samples() / count;
+  if (data.samples() == INT64_MAX) throw Error("evaluation over endless data; give a data set of finite size");
+  WindowLoss total;
+  for (int64_t done = 0; done < all; done += v) {
+    const int64_t now = std::min(v, all - done);
+    impl_->core->run({.kind = Job::Kind::eval_window, .data = &data, .first_sample = done * count, .micro_batches = now});
+    add_metrics(*impl_->core, p.roles.eval_metrics, now, total);
+    impl_->core->run({.kind = Job::Kind::program, .program = Program::eval_end});
+  }
+  const bool divided = divides_by_weight(p, Program::eval_end);
+  return {divided && total.weight != 0 ? total.sum / total.weight : total.sum, total.weight, all * count};
+}
+
+HostTensor Executor::gradient(int parameter) {
+  impl_->core->throw_if_failed();
+  return read_gradient(*impl_->core, parameter);
+}
+
+HostTensor Executor::weights(int parameter) {
+  impl_->core->throw_if_failed();
+  return read_parameter(*impl_->core, parameter);
+}
+
+void Executor::export_parameters(const std::function<void(int, const void*)>& take) {
+  if (find_program(plan(), Program::save) == nullptr) throw Error("the plan has no save program; compile it again");
+  impl_->core->take_parameter = &take;
+  impl_->core->run({.kind = Job::Kind::program, .program = Program::save});
+  impl_->core->take_parameter = nullptr;
+}
+
+void Executor::set_decay(const std::vector<double>& multipliers) {
+  const Plan& p = plan();
+  if (multipliers.size() != p.parameters.size())
+    throw Error(fmt::format("{} decay multipliers for {} parameters", multipliers.size(), p.parameters.size()));
+  for (size_t u = 0; u < p.units.size(); ++u)
+    for (size_t i = 0; i < p.units[u].parameters.size(); ++i) impl_->core->extents[u][i].decay = multipliers[p.units[u].parameters[i].parameter];
+}
+
+void Executor::request_stop() { impl_->core->stop.store(true); }
+
+std::vector<TraceEvent> Executor::take_trace() {
+  std::vector<TraceEvent> events;
+  for (int r = 0; r < impl_->core->ranks(); ++r) {
+    for (Lane& lane : impl_->core->rank(r).lanes) {
+      events.insert(events.end(), lane.trace.begin(), lane.trace.begin() + static_cast<int64_t>(lane.traced));
+      lane.traced = 0;
+    }
+  }
+  std::sort(events.begin(), events.end(), [](const TraceEvent& a, const TraceEvent& b) { return a.begin_ns < b.begin_ns; });
+  return events;
+}
+
+int64_t Executor::arena_bytes() const {
+  int64_t bytes = 0;
+  for (int64_t b : plan().arena_bytes) bytes += b;
+  return bytes;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,78 @@
+#include "runtime/exec/read_state.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace zeroplan {
+namespace {
+
+const PlanParameter& find_parameter(const Plan& plan, int parameter) {
+  if (parameter < 0 || parameter >= static_cast<int>(plan.parameters.size()))
+    throw Error(fmt::format("parameter {} of {} was asked for", parameter, plan.parameters.size()));
+  return plan.parameters[parameter];
+}
+
+// Elements of the parameter from a unit tensor that is a shard per rank, or whole on every rank.
+HostTensor assemble(Core& core, int parameter, int32_t tensor) {
+  const Plan& plan = core.plan();
+  const PlanParameter& p = plan.parameters[parameter];
+  const PlanUnit& unit = plan.units[p.unit];
+  const PlanTensor& t = plan.tensors[tensor];
+  const int64_t held = elements(t.shape), width = dtype_bytes(t.dtype);
+  HostTensor out(t.dtype, p.parameter.shape);
+  const int64_t ranks = held == unit.padded_elements ? 1 : core.ranks();
+  for (int r = 0; r < ranks; ++r) {
+    const int64_t first = r * held, low = std::max(first, p.offset), high = std::min(first + held, p.offset + out.count());
+    if (low < high) std::memcpy(out.mutable_data() + (low - p.offset) * width, core.rank(r).address(t) + (low - first) * width, static_cast<size_t>((high - low) * width));
+  }
+  return out;
+}
+
+}  // namespace
+
+void add_metrics(Core& core, int32_t tensor, int64_t micro_batches, WindowLoss& total) {
+  const int64_t v_all = core.plan().header.micro_batches;
+  for (int64_t v = 0; v < micro_batches; ++v) {
+    const double* metrics = core.rank(static_cast<int>(v % core.ranks())).view(tensor).as<double>();
+    total.sum += metrics[v];
+    total.weight += metrics[v_all + v];
+  }
+}
+
+WindowLoss read_metrics(Core& core, int32_t tensor, int64_t micro_batches) {
+  WindowLoss total;
+  if (tensor != kNone) add_metrics(core, tensor, micro_batches, total);
+  return total;
+}
+
+bool divides_by_weight(const Plan& plan, Program program) {
+  const PlanProgram* p = find_program(plan, program);
+  if (p == nullptr) return true;
+  for (const Step& step : p->steps) {
+    if (step.op != OpKind::fold_metrics || !step.attributes.has(Attr::value)) continue;
+    for (const auto& [key, value] : step.attributes.entries()) {
+      if (key != Attr::value) continue;
+      if (const auto* d = std::get_if<double>(&value)) return *d != 0;
+      if (const auto* i = std::get_if<int64_t>(&value)) return *i != 0;
+    }
+  }
+  return true;
+}
+
+HostTensor read_parameter(Core& core, int parameter) {
+  const PlanParameter& p = find_parameter(core.plan(), parameter);
+  return assemble(core, parameter, core.plan().units[p.unit].weights_tensor);
+}
+
+HostTensor read_gradient(Core& core, int parameter) {
+  const PlanParameter& p = find_parameter(core.plan(), parameter);
+  const int32_t tensor = core.plan().units[p.unit].gradient_tensor;
+  if (tensor == kNone) throw Error(fmt::format("parameter {} is frozen: it has no gradient", p.parameter.name));
+  return assemble(core, parameter, tensor);
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,179 @@
+// Rules border (what lives from program to program) and state (which steps may change it).
+#include <algorithm>
+#include <map>
+
+#include "runtime/plan/verify_context.h"
+
+namespace zeroplan {
+namespace {
+
+using Values = std::map<int32_t, int32_t>;  // state tensor -> value
+
+// The programs that may follow each other in load → (micro_step^n update | eval_step^n eval_end)* → save.
+constexpr std::pair<Program, Program> kSuccessions[] = {
+    {Program::load, Program::micro_step},      {Program::load, Program::eval_step},     {Program::load, Program::save},
+    {Program::micro_step, Program::micro_step}, {Program::micro_step, Program::update},  {Program::update, Program::micro_step},
+    {Program::update, Program::eval_step},     {Program::update, Program::save},        {Program::eval_step, Program::eval_step},
+    {Program::eval_step, Program::eval_end},   {Program::eval_end, Program::micro_step}, {Program::eval_end, Program::eval_step},
+    {Program::eval_end, Program::save},
+};
+
+class Borders {
+ public:
+  explicit Borders(VerifyContext& context) : context_(context), plan_(context.plan) {}
+
+  void run() {
+    for (const PlanProgram& p : plan_.programs) {
+      entries_[p.program] = collect(p, p.entry, "entry");
+      exits_[p.program] = collect(p, p.exit, "exit");
+    }
+    check_programs();
+    if (!context_.clean()) return;
+    check_coverage();
+    check_entry_names();
+    for (const auto& [from, to] : kSuccessions) check_succession(from, to);
+  }
+
+ private:
+  Values collect(const PlanProgram& p, const std::vector<Operand>& list, const char* what) {
+    Values values;
+    for (const Operand& o : list) {
+      if (o.tensor == kNone || plan_.tensors[o.tensor].arena != Arena::state || plan_.tensors[o.tensor].per_rank)
+        context_.fail("border", p, -1, fmt::format("its {} names {}, which is no state tensor", what, o.tensor == kNone ? "nothing" : context_.tensor_name(o.tensor)));
+      else if (!values.emplace(o.tensor, o.value).second)
+        context_.fail("border", p, -1, fmt::format("its {} names {} twice", what, context_.tensor_name(o.tensor)));
+    }
+    return values;
+  }
+
+  void check_programs() {
+    for (Program needed : {Program::load, Program::micro_step, Program::update, Program::save})
+      if (!entries_.count(needed)) context_.fail("border", fmt::format("program {} is missing", program_name(needed)));
+    if (entries_.count(Program::eval_step) != entries_.count(Program::eval_end)) context_.fail("border", "eval_step and eval_end only exist together");
+    for (size_t i = 1; i < plan_.programs.size(); ++i)
+      if (plan_.programs[i].program <= plan_.programs[i - 1].program) context_.fail("border", "programs are not in order, or given twice");
+    for (const PlanProgram& p : plan_.programs) {
+      if (p.program != Program::load) check_same_state(p, entries_[p.program]);  // before load only constants are there
+      check_same_state(p, exits_[p.program]);
+    }
+  }
+
+  void check_same_state(const PlanProgram& p, const Values& side) {
+    const Values& all = exits_[Program::load];
+    for (const auto& [tensor, value] : all)
+      if (!side.count(tensor)) context_.fail("border", p, -1, fmt::format("its entry or exit leaves out {}", context_.tensor_name(tensor)));
+    if (side.size() > all.size()) context_.fail("border", p, -1, "its entry or exit names state that load does not leave");
+  }
+
+  // Entries do not overlap, and each state tensor lies within one.
+  void check_coverage() {
+    std::vector<std::array<int64_t, 2>> spans;
+    for (const auto& [tensor, value] : exits_[Program::load]) spans.push_back(context_.ranges[tensor]);
+    std::sort(spans.begin(), spans.end());
+    for (size_t i = 1; i < spans.size(); ++i)
+      if (spans[i][0] < spans[i - 1][1]) context_.fail("border", fmt::format("two state tensors share byte {}", spans[i][0]));
+    for (size_t t = 0; t < plan_.tensors.size(); ++t) {
+      if (plan_.tensors[t].arena != Arena::state) continue;
+      const auto [begin, end] = context_.ranges[t];
+      auto it = std::upper_bound(spans.begin(), spans.end(), std::array<int64_t, 2>{begin, INT64_MAX});
+      if (it == spans.begin() || (*std::prev(it))[1] < end)
+        context_.fail("border", fmt::format("{} is in no entry: nothing says what it holds", context_.tensor_name(static_cast<int32_t>(t))));
+    }
+  }
+
+  void check_entry_names() {
+    Values names;
+    for (const PlanProgram& p : plan_.programs) {
+      if (p.program == Program::load) continue;
+      for (const auto& [tensor, value] : entries_[p.program]) {
+        const auto [known, added] = names.emplace(tensor, value);
+        if (added || value == kNone || known->second == value) continue;
+        if (known->second == kNone) known->second = value;
+        else context_.fail("border", p, -1, fmt::format("{} is called {} at entry, {} elsewhere", context_.tensor_name(tensor), context_.value_name(value), context_.value_name(known->second)));
+      }
+    }
+  }
+
+  void check_succession(Program from, Program to) {
+    if (!exits_.count(from) || !entries_.count(to)) return;
+    for (const auto& [tensor, value] : entries_[to])
+      if (value != kNone && exits_[from][tensor] == kNone)
+        context_.fail("border", fmt::format("{} reads {} in {}, which {} leaves undefined", program_name(to), context_.value_name(value), context_.tensor_name(tensor), program_name(from)));
+  }
+
+  VerifyContext& context_;
+  const Plan& plan_;
+  std::map<Program, Values> entries_, exits_;
+};
+
+bool is_eval(Program program) { return program == Program::eval_step || program == Program::eval_end; }
+
+class Writers {
+ public:
+  Writers(VerifyContext& context, const PlanProgram& program) : context_(context), plan_(context.plan), program_(program) {
+    for (const Operand& o : program.exit) by_begin_[context.ranges[o.tensor][0]] = o.tensor;
+    for (const PlanUnit& u : plan_.units)
+      if (u.gradient_tensor != kNone) shards_.push_back(u.gradient_tensor);
+    std::sort(shards_.begin(), shards_.end());
+  }
+
+  void run() {
+    for (size_t i = 0; i < program_.steps.size(); ++i) {
+      const Step& step = program_.steps[i];
+      for (const Operand& o : step.outputs) {
+        const int32_t state = state_of(o.tensor);
+        if (state != kNone && !allowed(step, state))
+          context_.fail("state", program_, static_cast<int>(i), fmt::format("{} must not write {}", describe_step(plan_, step), context_.tensor_name(state)));
+      }
+      if (step.workspace.tensor != kNone && plan_.tensors[step.workspace.tensor].arena == Arena::state)
+        context_.fail("state", program_, static_cast<int>(i), "workspace in the state arena");
+    }
+  }
+
+ private:
+  int32_t state_of(int32_t tensor) const {
+    if (tensor == kNone || plan_.tensors[tensor].arena != Arena::state) return kNone;
+    auto it = by_begin_.upper_bound(context_.ranges[tensor][0]);
+    return it == by_begin_.begin() ? kNone : std::prev(it)->second;
+  }
+
+  bool allowed(const Step& s, int32_t tensor) const {
+    const Program p = program_.program;
+    const bool kernel = s.kind == StepKind::kernel;
+    const bool load = p == Program::load && ((s.kind == StepKind::host && s.op == OpKind::load_unit) || (kernel && s.op == OpKind::fill));
+    const bool update = p == Program::update && kernel && s.op == OpKind::optimizer_update;
+    switch (plan_.tensors[tensor].kind) {
+      case TensorKind::constant: return false;
+      case TensorKind::weights: return (load && s.kind == StepKind::host) || update || (p == Program::update && s.kind == StepKind::all_gather);
+      case TensorKind::moments: return load || update;
+      case TensorKind::metrics: return load || writes_metrics(s, tensor);
+      default: break;
+    }
+    if (load || update) return true;
+    if (std::binary_search(shards_.begin(), shards_.end(), tensor))
+      return (p == Program::micro_step && s.kind == StepKind::reduce_scatter) || (p == Program::update && kernel && s.op == OpKind::fill);
+    return p == Program::micro_step ? kernel || s.kind == StepKind::copy : p == Program::update && s.kind == StepKind::all_gather;
+  }
+
+  bool writes_metrics(const Step& s, int32_t tensor) const {
+    const PlanRoles& r = plan_.roles;
+    const bool of_eval = tensor == r.eval_metrics || tensor == r.eval_report;
+    if (of_eval != is_eval(program_.program)) return false;
+    if (s.kind == StepKind::all_reduce) return tensor != r.report && tensor != r.eval_report;
+    if (s.kind != StepKind::kernel) return false;
+    return s.op == OpKind::record_loss || s.op == OpKind::fold_metrics || s.op == OpKind::grad_norm || s.op == OpKind::clip_factor;
+  }
+
+  VerifyContext& context_;
+  const Plan& plan_;
+  const PlanProgram& program_;
+  std::map<int64_t, int32_t> by_begin_;
+  std::vector<int32_t> shards_;
+};
+
+}  // namespace
+
+void verify_borders(VerifyContext& context) { Borders(context).run(); }
+void verify_state_writers(VerifyContext& context, const PlanProgram& program) { Writers(context, program).run(); }
+
+}  // namespace zeroplan

@@ -1,0 +1,32 @@
+#include "tests/plan/plans.h"
+
+#include <fmt/format.h>
+
+namespace zeroplan::test {
+
+Plan residual_plan(int ranks, int stage, int prefetch) {
+  CompileOptions options = options_of(ranks, stage, prefetch);
+  options.eval = true;
+  options.unit_patterns = {"h\\.(\\d+)\\."};
+  Graph graph = residual(3, 6, 8, 20);
+  graph.parameters[1].trainable = false;  // the first block's scale
+  return compile_graph(std::move(graph), options);
+}
+
+Plan chain_plan(int ranks, int stage, int prefetch) {
+  CompileOptions options = options_of(ranks, stage, prefetch);
+  options.optimizer = OptimizerKind::sgd;
+  options.momentum = 0.9;
+  options.unit_patterns = {"w(\\d+)"};
+  return compile_graph(chain(4, {10, 30, 10, 30, 10}, true), options);
+}
+
+std::string violations(const Plan& plan) {
+  std::string text;
+  for (const Violation& v : verify_plan(plan).violations) text += fmt::format("[{}] {} {}: {}\n", v.rule, v.program, v.step, v.message);
+  return text;
+}
+
+void set_digest(Plan& plan) { plan.header.digest = plan_digest(plan); }
+
+}  // namespace zeroplan::test

@@ -1,0 +1,18 @@
+#pragma once
+// Compiled plans that the tests of this folder share.
+#include <string>
+
+#include "runtime/plan/verifier.h"
+#include "tests/lower/models.h"
+
+namespace zeroplan::test {
+
+// A residual network with tied embedding, a frozen parameter and views; eval programs included.
+Plan residual_plan(int ranks, int stage, int prefetch = 1);
+Plan chain_plan(int ranks, int stage, int prefetch = 1);
+
+// One violation per line; empty for a plan that is safe.
+std::string violations(const Plan& plan);
+void set_digest(Plan& plan);
+
+}  // namespace zeroplan::test
