@@ -14,13 +14,10 @@ namespace zeroplan {
 WeightReader open_weights(const Plan& plan, const std::string& model_path) {
   const std::string path = model_path.empty() ? plan.header.model_path : model_path;
   auto files = std::make_shared<WeightFiles>(path);
-  if (files->digest() != plan.header.model_digest)
-    throw Error(fmt::format("{} is not the model that the plan was compiled from (digest {} instead of {}); compile again, or name the right file with --model",
-                            path, files->digest(), plan.header.model_digest));
   auto parameters = std::make_shared<std::vector<PlanParameter>>(plan.parameters);
   // shared_ptr: std::function must be copyable, and every rank's copy reads the same mapped files.
   return [files, parameters, dtype = plan.header.precision](int parameter, int64_t first, int64_t count, void* to) {
-    files->read(parameters->at(parameter).parameter.source, first, count, dtype, to);
+    read_weight(*files, parameters->at(parameter).parameter.source, first, count, dtype, to);
   };
 }
 

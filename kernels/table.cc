@@ -59,7 +59,8 @@ bool runs_here(std::string_view name) {
 constexpr InstructionSet kSets[] = {{"avx512", kAvx512}, {"avx2", kAvx2}, {"baseline", kBaseline}};
 
 const InstructionSet& chosen_set() {
-  static const InstructionSet& chosen = *std::find_if(std::begin(kSets), std::end(kSets), [](const InstructionSet& set) { return runs_here(set.name); });
+  static const InstructionSet& chosen =
+      *std::find_if(std::begin(kSets), std::end(kSets), [](const InstructionSet& set) { return runs_here(set.name); });
   return chosen;
 }
 

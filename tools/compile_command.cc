@@ -5,6 +5,7 @@
 #include "graph/onnx/exporter.h"
 #include "graph/text/text.h"
 #include "runtime/plan/dump.h"
+#include "runtime/plan/memory.h"
 #include "tools/commands.h"
 #include "tools/compile_arguments.h"
 #include "tools/pass_output.h"

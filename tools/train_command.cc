@@ -3,6 +3,7 @@
 #include "api/zeroplan.h"
 #include "base/error.h"
 #include "runtime/plan/dump.h"
+#include "runtime/plan/memory.h"
 #include "tools/commands.h"
 #include "tools/compile_arguments.h"
 #include "tools/run_arguments.h"

@@ -23,8 +23,10 @@ std::string find_sample_symbol(const OnnxGraph& graph, const ImportOptions& opti
     const std::string& symbol = input.dims[axis].symbol;
     const auto found = std::find_if(counts.begin(), counts.end(), [&](const auto& c) { return c.first == symbol; });
     const int weight = stated ? 1000 : 1;
-    if (found == counts.end()) counts.emplace_back(symbol, weight);
-    else found->second += weight;
+    if (found == counts.end())
+      counts.emplace_back(symbol, weight);
+    else
+      found->second += weight;
   }
   const auto best = std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   return best == counts.end() ? "" : best->first;
@@ -52,14 +54,18 @@ void choose_samples(const ImportOptions& options, BoundDims& out) {
   if (out.sample_symbol.empty()) {
     out.samples = out.baked_batch;
     if (wanted > 0 && out.baked_batch > 0 && wanted != out.baked_batch)
-      out.problems.push_back(fmt::format("the file bakes {} samples per micro-batch in, but {} are asked for; choose the batch and the number of micro-batches so that each has {}",
-                                         out.baked_batch, wanted, out.baked_batch));
+      out.problems.push_back(
+          fmt::format("the file bakes {} samples per micro-batch in, but {} are asked for; choose the batch and the number of "
+                      "micro-batches so that each has {}",
+                      out.baked_batch, wanted, out.baked_batch));
     return;
   }
   const auto stated = options.dims.find(out.sample_symbol);
   out.samples = stated != options.dims.end() ? stated->second : wanted;
   if (stated != options.dims.end() && wanted > 0 && wanted != stated->second)
-    out.problems.push_back(fmt::format("dimension '{}' is the sample axis and is bound to {}, but {} samples per micro-batch are asked for; state one of them", out.sample_symbol, stated->second, wanted));
+    out.problems.push_back(
+        fmt::format("dimension '{}' is the sample axis and is bound to {}, but {} samples per micro-batch are asked for; state one of them",
+                    out.sample_symbol, stated->second, wanted));
   if (out.samples > 0) out.symbols[out.sample_symbol] = out.samples;
 }
 
@@ -81,20 +87,26 @@ void report_unbound(const OnnxGraph& graph, BoundDims& out) {
       if (dim.symbol.empty() || out.symbols.count(dim.symbol) || std::find(seen.begin(), seen.end(), dim.symbol) != seen.end()) continue;
       seen.push_back(dim.symbol);
       const bool sample = dim.symbol == out.sample_symbol;
-      out.problems.push_back(fmt::format("dimension '{}' of input {} is unbound; {}", dim.symbol, carriers(graph, dim.symbol),
-                                         sample ? "it is the sample axis: state the batch, or --dim " + dim.symbol + "=N" : "state --dim " + dim.symbol + "=N"));
+      out.problems.push_back(fmt::format(
+          "dimension '{}' of input {} is unbound; {}", dim.symbol, carriers(graph, dim.symbol),
+          sample ? "it is the sample axis: state the batch, or --dim " + dim.symbol + "=N" : "state --dim " + dim.symbol + "=N"));
     }
 }
 
 void check_names(const OnnxGraph& graph, const ImportOptions& options, BoundDims& out) {
   for (const auto& [name, value] : options.dims) {
-    if (carriers(graph, name).empty()) out.problems.push_back(fmt::format("--dim {}={}: no input has a dimension of that name", name, value));
-    else if (value <= 0) out.problems.push_back(fmt::format("--dim {}={}: a dimension must be positive", name, value));
+    if (carriers(graph, name).empty())
+      out.problems.push_back(fmt::format("--dim {}={}: no input has a dimension of that name", name, value));
+    else if (value <= 0)
+      out.problems.push_back(fmt::format("--dim {}={}: a dimension must be positive", name, value));
   }
   for (const auto& [name, axis] : options.sample_axes) {
-    const auto found = std::find_if(graph.inputs.begin(), graph.inputs.end(), [&](const OnnxValueInfo& input) { return input.name == name; });
-    if (found == graph.inputs.end()) out.problems.push_back(fmt::format("--sample-axis {}: the model has no such input", name));
-    else if (axis >= static_cast<int>(found->dims.size())) out.problems.push_back(fmt::format("--sample-axis {}={}: the input has {} axes", name, axis, found->dims.size()));
+    const auto found =
+        std::find_if(graph.inputs.begin(), graph.inputs.end(), [&](const OnnxValueInfo& input) { return input.name == name; });
+    if (found == graph.inputs.end())
+      out.problems.push_back(fmt::format("--sample-axis {}: the model has no such input", name));
+    else if (axis >= static_cast<int>(found->dims.size()))
+      out.problems.push_back(fmt::format("--sample-axis {}={}: the input has {} axes", name, axis, found->dims.size()));
   }
 }
 
@@ -110,8 +122,10 @@ BoundDims bind_dims(const OnnxGraph& graph, const ImportOptions& options) {
   report_unbound(graph, out);
   for (const OnnxValueInfo& input : graph.inputs) {
     BoundInput bound{input.name, input.type, {}, sample_axis(input, out, options)};
-    if (input.type == 0) out.problems.push_back(fmt::format("input '{}' is not a tensor, which is not supported", input.name));
-    else if (!input.ranked) out.problems.push_back(fmt::format("input '{}' has no stated rank; export it with a shape", input.name));
+    if (input.type == 0)
+      out.problems.push_back(fmt::format("input '{}' is not a tensor, which is not supported", input.name));
+    else if (!input.ranked)
+      out.problems.push_back(fmt::format("input '{}' has no stated rank; export it with a shape", input.name));
     for (const OnnxDim& dim : input.dims) {
       const auto found = out.symbols.find(dim.symbol);
       bound.shape.push_back(dim.symbol.empty() ? dim.value : found == out.symbols.end() ? 1 : found->second);

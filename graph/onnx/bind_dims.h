@@ -11,18 +11,18 @@ namespace zeroplan {
 
 struct BoundInput {
   std::string name;
-  int type = 0;                // TensorProto.DataType
+  int type = 0;  // TensorProto.DataType
   Shape shape;
   int sample_axis = -1;
 };
 
 struct BoundDims {
   std::vector<BoundInput> inputs;
-  std::map<std::string, int64_t> symbols;      // every bound symbol
-  std::string sample_symbol;                   // empty: baked, or no sample axis
+  std::map<std::string, int64_t> symbols;  // every bound symbol
+  std::string sample_symbol;               // empty: baked, or no sample axis
   int64_t baked_batch = 0;
-  int64_t samples = 0;                         // 0: nothing has a sample axis
-  std::vector<std::string> problems;           // unbound symbols with the inputs that carry them, and misfits
+  int64_t samples = 0;                // 0: nothing has a sample axis
+  std::vector<std::string> problems;  // unbound symbols with the inputs that carry them, and misfits
 };
 
 BoundDims bind_dims(const OnnxGraph& graph, const ImportOptions& options);

@@ -24,9 +24,11 @@ class DecodeContext {
 
   bool has(int i) const { return i < static_cast<int>(inputs_.size()) && inputs_[i] != kNone; }
   int count() const { return static_cast<int>(inputs_.size()); }
-  ValueId in(int i) const;                             // throws where it was left out
+  ValueId in(int i) const;  // throws where it was left out
   bool wants(int i) const { return i < static_cast<int>(node.outputs.size()) && !node.outputs[i].empty(); }
-  void out(int i, ValueId id) { if (i < static_cast<int>(outputs_.size())) outputs_[i] = id; }
+  void out(int i, ValueId id) {
+    if (i < static_cast<int>(outputs_.size())) outputs_[i] = id;
+  }
   const std::vector<ValueId>& outputs() const { return outputs_; }
 
   const Shape& shape(int i) const { return build.shape(in(i)); }
@@ -38,7 +40,7 @@ class DecodeContext {
   int64_t attr_int(const char* name, int64_t otherwise) const;
   double attr_float(const char* name, double otherwise) const;
   std::string attr_string(const char* name, const std::string& otherwise) const;
-  std::vector<int64_t> attr_ints(const char* name) const;  // empty where absent
+  std::vector<int64_t> attr_ints(const char* name) const;                 // empty where absent
   int64_t axis(const char* name, int64_t otherwise, int64_t rank) const;  // normalised
 
  private:
@@ -61,6 +63,7 @@ void add_reduce_decoders(DecoderTable& table);
 void add_matrix_decoders(DecoderTable& table);
 void add_norm_decoders(DecoderTable& table);
 void add_attention_decoders(DecoderTable& table);
+void add_rotary_decoders(DecoderTable& table);
 void add_loss_decoders(DecoderTable& table);
 void add_constant_decoders(DecoderTable& table);
 

@@ -27,7 +27,8 @@ ValueId additive_mask(DecodeContext& c, DType dtype) {
 }
 
 void refuse_extras(const DecodeContext& c) {
-  if (c.has(4) || c.has(5) || c.wants(1) || c.wants(2)) throw Error("past and present keys are not supported; export the model without a cache");
+  if (c.has(4) || c.has(5) || c.wants(1) || c.wants(2))
+    throw Error("past and present keys are not supported; export the model without a cache");
   if (c.has(6)) throw Error("nonpad_kv_seqlen is not supported; pass a mask");
   if (c.wants(3)) throw Error("its output of raw scores is not supported");
   if (c.attr_float("softcap", 0) != 0) throw Error("softcap is not supported");

@@ -14,8 +14,10 @@ HostTensor constant_value(DecodeContext& c) {
   }
   if (const OnnxAttribute* a = c.node.find("value_float")) return HostTensor::of<double>(c.precision, {}, {a->f});
   if (const OnnxAttribute* a = c.node.find("value_int")) return HostTensor::of<int64_t>(DType::i64, {}, {a->i});
-  if (const OnnxAttribute* a = c.node.find("value_floats")) return HostTensor::of(c.precision, {static_cast<int64_t>(a->floats.size())}, a->floats);
-  if (const OnnxAttribute* a = c.node.find("value_ints")) return HostTensor::of(DType::i64, {static_cast<int64_t>(a->ints.size())}, a->ints);
+  if (const OnnxAttribute* a = c.node.find("value_floats"))
+    return HostTensor::of(c.precision, {static_cast<int64_t>(a->floats.size())}, a->floats);
+  if (const OnnxAttribute* a = c.node.find("value_ints"))
+    return HostTensor::of(DType::i64, {static_cast<int64_t>(a->ints.size())}, a->ints);
   throw Error("its value is of a kind that is not supported");
 }
 
@@ -25,8 +27,9 @@ using Scalar = double (*)(double);
 
 const std::map<std::string_view, Scalar>& scalar_functions() {
   static const std::map<std::string_view, Scalar> table = {
-      {"Acos", std::acos},   {"Acosh", std::acosh}, {"Asin", std::asin}, {"Asinh", std::asinh}, {"Atan", std::atan},           {"Atanh", std::atanh},
-      {"Ceil", std::ceil},   {"Cosh", std::cosh},   {"Floor", std::floor}, {"Sinh", std::sinh},  {"Round", std::nearbyint},     {"Tan", std::tan},
+      {"Acos", std::acos},   {"Acosh", std::acosh}, {"Asin", std::asin},       {"Asinh", std::asinh},
+      {"Atan", std::atan},   {"Atanh", std::atanh}, {"Ceil", std::ceil},       {"Cosh", std::cosh},
+      {"Floor", std::floor}, {"Sinh", std::sinh},   {"Round", std::nearbyint}, {"Tan", std::tan},
   };
   return table;
 }

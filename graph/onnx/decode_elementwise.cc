@@ -32,7 +32,6 @@ void mean(DecodeContext& c) {
   c.out(0, c.build.add(OpKind::mul, {y, c.build.scalar(1.0 / c.count(), c.build.dtype(y))}));
 }
 
-
 // The exponent may be of another type than the base.
 void power(DecodeContext& c) {
   const ValueId exponent = c.build.cast(c.in(1), c.build.dtype(c.in(0)));
@@ -105,7 +104,8 @@ void where(DecodeContext& c) { c.out(0, c.build.add(OpKind::where, {c.in(0), c.i
 void dropout(DecodeContext& c) {
   const bool training = c.has(2) && c.constant(2, "training_mode").get(0) != 0;
   const double ratio = c.has(1) ? c.constant(1, "ratio").get(0) : 0.5;
-  if (training && ratio != 0) throw Error("Dropout with training_mode true is not supported yet; export the model in evaluation mode, or with a ratio of 0");
+  if (training && ratio != 0)
+    throw Error("Dropout with training_mode true is not supported yet; export the model in evaluation mode, or with a ratio of 0");
   c.out(0, c.in(0));
   if (!c.wants(1)) return;
   HostTensor all(DType::boolean, {});

@@ -20,14 +20,18 @@ void reshape(DecodeContext& c) {
   int64_t known = 1, open = -1;
   for (size_t i = 0; i < target.size(); ++i) {
     if (target[i] == 0 && copy_zero) {
-      if (i >= from.size()) throw Error(fmt::format("shape {} copies axis {}, which {} does not have", to_string(target), i, to_string(from)));
+      if (i >= from.size())
+        throw Error(fmt::format("shape {} copies axis {}, which {} does not have", to_string(target), i, to_string(from)));
       target[i] = from[i];
     }
-    if (target[i] == -1 && open < 0) open = static_cast<int64_t>(i);
-    else known = checked_mul(known, target[i]);
+    if (target[i] == -1 && open < 0)
+      open = static_cast<int64_t>(i);
+    else
+      known = checked_mul(known, target[i]);
   }
   if (open >= 0) {
-    if (known <= 0 || elements(from) % known != 0) throw Error(fmt::format("{} cannot be reshaped to {}", to_string(from), to_string(target)));
+    if (known <= 0 || elements(from) % known != 0)
+      throw Error(fmt::format("{} cannot be reshaped to {}", to_string(from), to_string(target)));
     target[open] = elements(from) / known;
   }
   c.out(0, c.build.reshape(c.in(0), target));
@@ -97,9 +101,7 @@ void concat(DecodeContext& c) {
   c.out(0, parts.size() == 1 ? parts[0] : c.build.add(OpKind::concat, parts, {{Attr::axis, axis}}));
 }
 
-void gather(DecodeContext& c) {
-  c.out(0, c.build.add(OpKind::gather, {c.in(0), c.in(1)}, {{Attr::axis, c.axis("axis", 0, c.rank(0))}}));
-}
+void gather(DecodeContext& c) { c.out(0, c.build.add(OpKind::gather, {c.in(0), c.in(1)}, {{Attr::axis, c.axis("axis", 0, c.rank(0))}})); }
 
 void shape(DecodeContext& c) {
   const Shape& s = c.shape(0);

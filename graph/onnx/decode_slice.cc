@@ -41,9 +41,12 @@ void slice(DecodeContext& c) {
   const std::vector<int64_t> starts = c.ints(1, "starts"), ends = c.ints(2, "ends");
   const std::vector<int64_t> steps = c.has(4) ? c.ints(4, "steps") : std::vector<int64_t>(starts.size(), 1);
   std::vector<int64_t> axes;
-  if (c.has(3)) axes = c.ints(3, "axes");
-  else for (size_t i = 0; i < starts.size(); ++i) axes.push_back(static_cast<int64_t>(i));
-  if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size()) throw Error("starts, ends, axes and steps differ in length");
+  if (c.has(3))
+    axes = c.ints(3, "axes");
+  else
+    for (size_t i = 0; i < starts.size(); ++i) axes.push_back(static_cast<int64_t>(i));
+  if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size())
+    throw Error("starts, ends, axes and steps differ in length");
   Cut cut = whole(c.shape(0));
   std::vector<bool> seen(cut.shape.size(), false);
   for (size_t i = 0; i < starts.size(); ++i) {
@@ -73,7 +76,8 @@ void split(DecodeContext& c) {
   if (sizes.size() != c.node.outputs.size()) throw Error(fmt::format("{} parts for {} outputs", sizes.size(), c.node.outputs.size()));
   int64_t start = 0;
   for (size_t i = 0; i < sizes.size(); ++i) {
-    if (sizes[i] < 0 || sizes[i] > from[axis] - start) throw Error(fmt::format("the parts do not add up to axis {} of {}", axis, to_string(from)));
+    if (sizes[i] < 0 || sizes[i] > from[axis] - start)
+      throw Error(fmt::format("the parts do not add up to axis {} of {}", axis, to_string(from)));
     Cut cut = whole(from);
     cut.starts[axis] = start;
     cut.shape[axis] = sizes[i];

@@ -12,7 +12,8 @@ ValueId DecodeContext::in(int i) const {
 
 const HostTensor& DecodeContext::constant(int i, std::string_view what) const {
   const ValueId id = in(i);
-  if (!build.is_constant(id)) throw Error(fmt::format("its {} (input {}) depends on the data of the model; it must be known when the model is compiled", what, i));
+  if (!build.is_constant(id))
+    throw Error(fmt::format("its {} (input {}) depends on the data of the model; it must be known when the model is compiled", what, i));
   return build.graph().values[id].constant;
 }
 
@@ -36,7 +37,9 @@ std::vector<int64_t> DecodeContext::attr_ints(const char* name) const {
   return a ? a->ints : std::vector<int64_t>{};
 }
 
-int64_t DecodeContext::axis(const char* name, int64_t otherwise, int64_t rank) const { return normalize_axis(attr_int(name, otherwise), rank); }
+int64_t DecodeContext::axis(const char* name, int64_t otherwise, int64_t rank) const {
+  return normalize_axis(attr_int(name, otherwise), rank);
+}
 
 Decoder find_decoder(const OnnxNode& node) {
   static const DecoderTable table = [] {
@@ -48,6 +51,7 @@ Decoder find_decoder(const OnnxNode& node) {
     add_matrix_decoders(t);
     add_norm_decoders(t);
     add_attention_decoders(t);
+    add_rotary_decoders(t);
     add_loss_decoders(t);
     add_constant_decoders(t);
     return t;

@@ -15,7 +15,8 @@ using ParameterReader = std::function<void(int index, std::vector<std::byte>& va
 // Writes `model_path`'s graph with new weights to `path`: same nodes, names, order, opset and ties; an initializer that was split gets one
 // initializer per parameter. External data goes beside `path` as <file>.data. At most one tensor is in memory at a time where weights are
 // external. Atomic: temporary files, then rename; nothing is left behind on failure.
-void export_model(const std::string& model_path, const std::string& path, const std::vector<Parameter>& parameters, const ParameterReader& read);
+void export_model(const std::string& model_path, const std::string& path, const std::vector<Parameter>& parameters,
+                  const ParameterReader& read);
 
 // The graph as an ONNX file for viewers: internal ops and collectives in domain ai.zeroplan, no weights.
 void write_viewer_model(const Graph& graph, const std::string& path);

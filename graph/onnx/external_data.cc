@@ -19,9 +19,12 @@ int64_t parse_size(const std::string& tensor, const std::string& key, const std:
   bool valid = !text.empty() && text.size() <= 19;
   for (size_t i = 0; valid && i < text.size(); ++i) {
     const int digit = text[i] - '0';
-    valid = digit >= 0 && digit <= 9 && !__builtin_mul_overflow(value, int64_t{10}, &value) && !__builtin_add_overflow(value, int64_t{digit}, &value);
+    valid = digit >= 0 && digit <= 9 && !__builtin_mul_overflow(value, int64_t{10}, &value) &&
+            !__builtin_add_overflow(value, int64_t{digit}, &value);
   }
-  if (!valid) throw Error(fmt::format("initializer '{}': external {} '{}' is not a decimal number that fits 63 bits; export the model again", tensor, key, text));
+  if (!valid)
+    throw Error(fmt::format("initializer '{}': external {} '{}' is not a decimal number that fits 63 bits; export the model again", tensor,
+                            key, text));
   return value;
 }
 

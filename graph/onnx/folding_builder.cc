@@ -19,9 +19,11 @@ bool FoldingBuilder::foldable(const Node& node, const std::vector<ValueId>& inpu
   if (!constant && only_here)
     throw Error(fmt::format("{} needs operands that are known when the model is compiled, but they depend on its data", op_name(node.op)));
   if (!constant) return false;
-  for (const OutputType& type : infer_node(graph(), node)) bytes = checked_add(bytes, checked_mul(elements(type.shape), dtype_bytes(type.dtype)));
+  for (const OutputType& type : infer_node(graph(), node))
+    bytes = checked_add(bytes, checked_mul(elements(type.shape), dtype_bytes(type.dtype)));
   const bool fits = bytes <= kMaxFoldedBytes && folded_total_ + bytes <= kMaxFoldedTotal;
-  if (!fits && only_here) throw Error(fmt::format("the constant that {} computes has {} bytes (limit {})", op_name(node.op), bytes, kMaxFoldedBytes));
+  if (!fits && only_here)
+    throw Error(fmt::format("the constant that {} computes has {} bytes (limit {})", op_name(node.op), bytes, kMaxFoldedBytes));
   return fits;
 }
 
@@ -58,7 +60,8 @@ ValueId FoldingBuilder::reshape(ValueId x, const Shape& target) {
 ValueId FoldingBuilder::transpose(ValueId x, const std::vector<int64_t>& permutation) {
   std::vector<int64_t> identity(permutation.size());
   std::iota(identity.begin(), identity.end(), 0);
-  return permutation == identity && permutation.size() == shape(x).size() ? x : add(OpKind::transpose, {x}, {{Attr::permutation, permutation}});
+  return permutation == identity && permutation.size() == shape(x).size() ? x
+                                                                          : add(OpKind::transpose, {x}, {{Attr::permutation, permutation}});
 }
 
 ValueId FoldingBuilder::broadcast(ValueId x, const Shape& target) {

@@ -17,8 +17,8 @@ using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
 std::string function_key(const std::string& domain, const std::string& name) { return (domain == "ai.onnx" ? "" : domain) + "::" + name; }
 
 struct Calls {
-  int64_t nodes = 0;                      // of the body, subgraphs included
-  std::map<std::string, int64_t> times;   // called function -> calls
+  int64_t nodes = 0;                     // of the body, subgraphs included
+  std::map<std::string, int64_t> times;  // called function -> calls
 };
 
 // Depth is bounded by kMaxMessageDepth.
@@ -54,7 +54,8 @@ class CallCounter {
  private:
   static int64_t add(int64_t total, int64_t times, int64_t nodes) {
     total = checked_add(total, checked_mul(times, nodes));
-    if (total > kMaxNodes) throw Error(fmt::format("the model's functions expand to more than {} nodes; export it without local functions", kMaxNodes));
+    if (total > kMaxNodes)
+      throw Error(fmt::format("the model's functions expand to more than {} nodes; export it without local functions", kMaxNodes));
     return total;
   }
 
@@ -67,7 +68,8 @@ class CallCounter {
       return std::string();
     };
     if (open_[id]) throw Error(fmt::format("function '{}' of the model calls itself; recursion is not supported", name()));
-    if (depth > kMaxCallDepth) throw Error(fmt::format("functions of the model call each other deeper than {} (at '{}'); inline them", kMaxCallDepth, name()));
+    if (depth > kMaxCallDepth)
+      throw Error(fmt::format("functions of the model call each other deeper than {} (at '{}'); inline them", kMaxCallDepth, name()));
     open_[id] = true;
     int64_t total = bodies_[id].nodes;
     for (const auto& [key, times] : bodies_[id].times) total = add(total, times, expand(ids_.at(key), depth + 1));

@@ -10,20 +10,20 @@
 namespace zeroplan {
 
 struct ImportOptions {
-  std::map<std::string, int64_t> dims;      // symbolic dimensions by name
-  int64_t samples = 0;                      // per micro-batch; bound to the sample symbol. 0: the baked batch, else an error naming the symbol
-  std::map<std::string, int> sample_axes;   // input -> axis, -1: none
-  std::string loss;                         // empty: output of the graph; an output's name; or softmax_cross_entropy(…), mse(…)
-  DType precision = DType::f32;             // every floating-point value of the graph gets this type
+  std::map<std::string, int64_t> dims;  // symbolic dimensions by name
+  int64_t samples = 0;                  // per micro-batch; bound to the sample symbol. 0: the baked batch, else an error naming the symbol
+  std::map<std::string, int> sample_axes;  // input -> axis, -1: none
+  std::string loss;                        // empty: output of the graph; an output's name; or softmax_cross_entropy(…), mse(…)
+  DType precision = DType::f32;            // every floating-point value of the graph gets this type
   std::vector<std::string> train, freeze, tie, untie;
-  int64_t micro_batches = 1;                // of the optimizer step; above 1, a loss that is no mean or sum over samples is refused
+  int64_t micro_batches = 1;  // of the optimizer step; above 1, a loss that is no mean or sum over samples is refused
 };
 
 struct ImportedInput {
   std::string name;
   ValueId value = kNone;
-  int sample_axis = 0;                      // -1: given whole
-  int64_t limit = -1;                       // see PlanInput
+  int sample_axis = 0;  // -1: given whole
+  int64_t limit = -1;   // see PlanInput
   bool label = false;
   int64_t ignored = 0;
   bool has_ignored = false;
@@ -31,9 +31,9 @@ struct ImportedInput {
 
 enum class Role : uint8_t { parameter, frozen, buffer, constant };
 
-struct RoleRow {                            // one line of `inspect`'s table
+struct RoleRow {  // one line of `inspect`'s table
   std::string initializer;
-  std::string root;                         // parameter name
+  std::string root;  // parameter name
   Role role{};
   DType dtype{};
   Shape shape;
@@ -41,14 +41,14 @@ struct RoleRow {                            // one line of `inspect`'s table
 };
 
 struct ImportedModel {
-  Graph graph;                              // loss set; parameters with sources, aliases and split uses
+  Graph graph;  // loss set; parameters with sources, aliases and split uses
   std::vector<ImportedInput> inputs;
   std::vector<RoleRow> roles;
-  std::vector<std::string> report;          // ties, splits, exports without dropout, unused initializers: one line each
+  std::vector<std::string> report;  // ties, splits, exports without dropout, unused initializers: one line each
   std::vector<std::string> loss_candidates;
   std::string model_path;
   std::string model_digest;
-  int64_t baked_batch = 0;                  // 0: the sample axis is symbolic
+  int64_t baked_batch = 0;  // 0: the sample axis is symbolic
   std::string producer;
   int opset = 0;
 };
@@ -60,8 +60,8 @@ ImportedModel import_model(const std::string& path, const ImportOptions& options
 // What must be known before samples per micro-batch are: the batch that the file bakes in (0: symbolic, or no batch).
 struct ModelPeek {
   int64_t baked_batch = 0;
-  std::map<std::string, std::vector<std::string>> symbols;  // unbound dims: symbol -> inputs that carry it; without the sample symbol
-  std::string sample_symbol;                                 // binds to samples per micro-batch; empty: baked, or none
+  std::map<std::string, std::vector<std::string>> symbols;     // unbound dims: symbol -> inputs that carry it; without the sample symbol
+  std::string sample_symbol;                                   // binds to samples per micro-batch; empty: baked, or none
   std::map<std::string, std::vector<std::string>> input_dims;  // input -> its axes as text: a number, or a symbol
 };
 ModelPeek peek_model(const std::string& path);

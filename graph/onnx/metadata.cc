@@ -47,10 +47,14 @@ std::vector<std::string> fx_parameters(const std::string& text) {
 template <typename Entries>
 void read_value_entries(const std::string& name, const Entries& entries, ExporterMetadata& out) {
   for (const auto& entry : entries) {
-    if (entry.key() == "pkg.torch.export.graph_signature.InputSpec.kind") out.kind[name] = entry.value();
-    else if (entry.key() == "pkg.torch.onnx.original_node_name") out.original[name] = entry.value();
-    else if (entry.key() == "pkg.onnxscript.optimizer.folded_from") out.folded_from[name] = python_list(entry.value());
-    else continue;
+    if (entry.key() == "pkg.torch.export.graph_signature.InputSpec.kind")
+      out.kind[name] = entry.value();
+    else if (entry.key() == "pkg.torch.onnx.original_node_name")
+      out.original[name] = entry.value();
+    else if (entry.key() == "pkg.onnxscript.optimizer.folded_from")
+      out.folded_from[name] = python_list(entry.value());
+    else
+      continue;
     out.torch = true;
   }
 }

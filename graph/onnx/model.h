@@ -12,18 +12,18 @@ namespace zeroplan {
 
 struct OnnxTensor {
   std::string name;
-  int type = 0;               // TensorProto.DataType
+  int type = 0;  // TensorProto.DataType
   Shape shape;
-  std::string bytes;          // contents, little-endian; empty where they stay in the file
-  bool in_file = false;       // `source` locates them (a weight can be read, trained and written back)
-  WeightSource source;        // dtype is set for float and double alone
+  std::string bytes;     // contents, little-endian; empty where they stay in the file
+  bool in_file = false;  // `source` locates them (a weight can be read, trained and written back)
+  WeightSource source;   // dtype is set for float and double alone
 };
 
 struct OnnxGraph;
 
 struct OnnxAttribute {
   std::string name;
-  int type = 0;               // AttributeProto.AttributeType
+  int type = 0;  // AttributeProto.AttributeType
   double f = 0;
   int64_t i = 0;
   std::string s;
@@ -42,13 +42,13 @@ struct OnnxNode {
 };
 
 struct OnnxDim {
-  int64_t value = 0;          // meaningful where symbol is empty
-  std::string symbol;         // unnamed unknown dims are called INPUT[AXIS]
+  int64_t value = 0;   // meaningful where symbol is empty
+  std::string symbol;  // unnamed unknown dims are called INPUT[AXIS]
 };
 
 struct OnnxValueInfo {
   std::string name;
-  int type = 0;               // 0: not a tensor
+  int type = 0;  // 0: not a tensor
   bool ranked = false;
   std::vector<OnnxDim> dims;
 };
@@ -63,24 +63,24 @@ struct OnnxGraph {
 struct NodeNote {
   std::string name, op;
   std::vector<std::string> inputs;
-  std::vector<std::string> fx_parameters;   // p_… and b_… names in the fx_node text, in order
+  std::vector<std::string> fx_parameters;  // p_… and b_… names in the fx_node text, in order
   std::vector<std::string> scopes;
 };
 
 struct ExporterMetadata {
-  bool torch = false;                                        // PyTorch's dynamo exporter wrote any of it
-  std::map<std::string, std::string> kind;                   // initializer -> PARAMETER, BUFFER, …
-  std::map<std::string, std::string> original;               // initializer -> p_…
+  bool torch = false;                           // PyTorch's dynamo exporter wrote any of it
+  std::map<std::string, std::string> kind;      // initializer -> PARAMETER, BUFFER, …
+  std::map<std::string, std::string> original;  // initializer -> p_…
   std::map<std::string, std::vector<std::string>> folded_from;
-  std::map<std::string, std::string> target;                 // p_… -> torch name
-  std::map<std::string, std::string> target_kind;            // torch name -> PARAMETER, BUFFER, …
-  std::map<std::string, NodeNote> nodes;                     // of the top-level graph as stored, by first output
+  std::map<std::string, std::string> target;       // p_… -> torch name
+  std::map<std::string, std::string> target_kind;  // torch name -> PARAMETER, BUFFER, …
+  std::map<std::string, NodeNote> nodes;           // of the top-level graph as stored, by first output
 };
 
 struct OnnxModel {
   std::string path, producer, digest;
-  int opset = 0;              // as stored
-  int decoded_opset = 0;      // of `graph`
+  int opset = 0;          // as stored
+  int decoded_opset = 0;  // of `graph`
   OnnxGraph graph;
   ExporterMetadata metadata;
 };

@@ -38,7 +38,8 @@ bool Patterns::matches(const std::string& name) { return first_match(name) >= 0;
 std::vector<std::string> Patterns::unused() const {
   std::vector<std::string> lines;
   for (const Compiled& c : compiled_)
-    if (!c.used) lines.push_back(fmt::format("{} '{}' matches no parameter; `inspect` lists their names", option_, c.expression->pattern()));
+    if (!c.used)
+      lines.push_back(fmt::format("{} '{}' matches no parameter; `inspect` lists their names", option_, c.expression->pattern()));
   return lines;
 }
 

@@ -55,9 +55,12 @@ OnnxValueInfo plain_value(const onnx::ValueInfoProto& info) {
   out.ranked = info.type().tensor_type().has_shape();
   for (const auto& dim : info.type().tensor_type().shape().dim()) {
     OnnxDim plain;
-    if (dim.has_dim_value() && dim.dim_value() > 0) plain.value = dim.dim_value();
-    else if (dim.has_dim_param() && !dim.dim_param().empty()) plain.symbol = dim.dim_param();
-    else plain.symbol = fmt::format("{}[{}]", info.name(), out.dims.size());
+    if (dim.has_dim_value() && dim.dim_value() > 0)
+      plain.value = dim.dim_value();
+    else if (dim.has_dim_param() && !dim.dim_param().empty())
+      plain.symbol = dim.dim_param();
+    else
+      plain.symbol = fmt::format("{}[{}]", info.name(), out.dims.size());
     out.dims.push_back(plain);
   }
   return out;

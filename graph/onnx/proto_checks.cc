@@ -20,7 +20,8 @@ void append(std::string& out, const Field& field) {
 void check_value(const onnx::ValueInfoProto& info) {
   if (!info.type().has_tensor_type()) return;
   const onnx::TensorShapeProto& shape = info.type().tensor_type().shape();
-  if (shape.dim_size() > kMaxRank) throw Error(fmt::format("value '{}' has rank {}; at most {} is supported", info.name(), shape.dim_size(), kMaxRank));
+  if (shape.dim_size() > kMaxRank)
+    throw Error(fmt::format("value '{}' has rank {}; at most {} is supported", info.name(), shape.dim_size(), kMaxRank));
   for (const auto& dim : shape.dim())
     if (dim.has_dim_value() && (dim.dim_value() < 0 || dim.dim_value() > kMaxDim))
       throw Error(fmt::format("value '{}' has a dimension of {}; the file is damaged", info.name(), dim.dim_value()));
@@ -28,20 +29,23 @@ void check_value(const onnx::ValueInfoProto& info) {
 
 void check_tensor(const onnx::TensorProto& tensor, const TensorPayload* payload, bool may_be_external) {
   const int64_t bytes = tensor_bytes(tensor.name(), tensor.data_type(), tensor_shape(tensor));
-  if (tensor.has_segment()) throw Error(fmt::format("tensor '{}' is stored in segments, which is not supported; save the model again", tensor.name()));
+  if (tensor.has_segment())
+    throw Error(fmt::format("tensor '{}' is stored in segments, which is not supported; save the model again", tensor.name()));
   if (tensor.data_location() == onnx::TensorProto::EXTERNAL) {
-    if (!may_be_external) throw Error(fmt::format("tensor '{}' is external but no initializer of the main graph; save it inside the model", tensor.name()));
+    if (!may_be_external)
+      throw Error(fmt::format("tensor '{}' is external but no initializer of the main graph; save it inside the model", tensor.name()));
     if (payload) throw Error(fmt::format("tensor '{}' is external and holds data as well; save the model again", tensor.name()));
     return;
   }
   if (tensor.data_type() == onnx::TensorProto::STRING) return;
-  if (onnx_type_bits(tensor.data_type()) == 0) throw Error(fmt::format("tensor '{}' has the unknown element type {}", tensor.name(), tensor.data_type()));
+  if (onnx_type_bits(tensor.data_type()) == 0)
+    throw Error(fmt::format("tensor '{}' has the unknown element type {}", tensor.name(), tensor.data_type()));
   const int64_t stored = payload && payload->stripped ? payload->length : static_cast<int64_t>(tensor_contents(tensor).size());
   if (payload && payload->stripped && !tensor_contents(tensor).empty())
     throw Error(fmt::format("tensor '{}' holds its data twice; save the model again", tensor.name()));
   if (stored != bytes)
-    throw Error(fmt::format("tensor '{}' of type {} and shape {} needs {} bytes but holds {}; the file is damaged", tensor.name(), onnx_type_name(tensor.data_type()),
-                            to_string(tensor_shape(tensor)), bytes, stored));
+    throw Error(fmt::format("tensor '{}' of type {} and shape {} needs {} bytes but holds {}; the file is damaged", tensor.name(),
+                            onnx_type_name(tensor.data_type()), to_string(tensor_shape(tensor)), bytes, stored));
 }
 
 // Depth is bounded by kMaxMessageDepth, which the wire walk has enforced.
@@ -73,7 +77,9 @@ void check_graph(const onnx::GraphProto& graph, const WireModel* wire) {
     }
     check_tensor(graph.initializer(i), payload, wire != nullptr);
   }
-  if (graph.sparse_initializer_size()) throw Error(fmt::format("initializer '{}' is sparse, which is not supported; store it densely", graph.sparse_initializer(0).values().name()));
+  if (graph.sparse_initializer_size())
+    throw Error(
+        fmt::format("initializer '{}' is sparse, which is not supported; store it densely", graph.sparse_initializer(0).values().name()));
   for (const auto& info : graph.input()) check_value(info);
   for (const auto& info : graph.output()) check_value(info);
   for (const auto& info : graph.value_info()) check_value(info);
@@ -86,21 +92,44 @@ Shape tensor_shape(const onnx::TensorProto& tensor) { return Shape(tensor.dims()
 
 std::string tensor_contents(const onnx::TensorProto& tensor) {
   if (tensor.has_raw_data()) {
-    if (tensor.float_data_size() || tensor.int32_data_size() || tensor.int64_data_size() || tensor.double_data_size() || tensor.uint64_data_size())
+    if (tensor.float_data_size() || tensor.int32_data_size() || tensor.int64_data_size() || tensor.double_data_size() ||
+        tensor.uint64_data_size())
       throw Error(fmt::format("tensor '{}' holds its data twice; save the model again", tensor.name()));
     return tensor.raw_data();
   }
   std::string out;
   switch (tensor.data_type()) {
-    case kOnnxFloat: append<float>(out, tensor.float_data()); break;
-    case kOnnxDouble: append<double>(out, tensor.double_data()); break;
-    case kOnnxInt64: append<int64_t>(out, tensor.int64_data()); break;
-    case kOnnxUint32: append<uint32_t>(out, tensor.uint64_data()); break;
-    case kOnnxUint64: append<uint64_t>(out, tensor.uint64_data()); break;
-    case kOnnxInt32: append<int32_t>(out, tensor.int32_data()); break;
-    case kOnnxInt16: case kOnnxUint16: case kOnnxFloat16: case kOnnxBfloat16: append<uint16_t>(out, tensor.int32_data()); break;
-    case kOnnxInt8: case kOnnxUint8: case kOnnxBool: append<uint8_t>(out, tensor.int32_data()); break;
-    default: break;
+    case kOnnxFloat:
+      append<float>(out, tensor.float_data());
+      break;
+    case kOnnxDouble:
+      append<double>(out, tensor.double_data());
+      break;
+    case kOnnxInt64:
+      append<int64_t>(out, tensor.int64_data());
+      break;
+    case kOnnxUint32:
+      append<uint32_t>(out, tensor.uint64_data());
+      break;
+    case kOnnxUint64:
+      append<uint64_t>(out, tensor.uint64_data());
+      break;
+    case kOnnxInt32:
+      append<int32_t>(out, tensor.int32_data());
+      break;
+    case kOnnxInt16:
+    case kOnnxUint16:
+    case kOnnxFloat16:
+    case kOnnxBfloat16:
+      append<uint16_t>(out, tensor.int32_data());
+      break;
+    case kOnnxInt8:
+    case kOnnxUint8:
+    case kOnnxBool:
+      append<uint8_t>(out, tensor.int32_data());
+      break;
+    default:
+      break;
   }
   return out;
 }
@@ -114,10 +143,13 @@ int check_versions(const onnx::ModelProto& model) {
     if (!import.domain().empty() && import.domain() != "ai.onnx") continue;
     if (opset >= 0 && opset != import.version()) throw Error("the model imports two opsets of the default domain; export it again");
     if (import.version() < kMinOpset || import.version() > kMaxOpset)
-      throw Error(fmt::format("the model uses opset {} of the default domain; {} to {} are supported, so export it with one of them", import.version(), kMinOpset, kMaxOpset));
+      throw Error(fmt::format("the model uses opset {} of the default domain; {} to {} are supported, so export it with one of them",
+                              import.version(), kMinOpset, kMaxOpset));
     opset = static_cast<int>(import.version());
   }
-  if (opset < 0) throw Error(fmt::format("the model states no opset of the default domain; export it with an opset from {} to {}", kMinOpset, kMaxOpset));
+  if (opset < 0)
+    throw Error(
+        fmt::format("the model states no opset of the default domain; export it with an opset from {} to {}", kMinOpset, kMaxOpset));
   return opset;
 }
 

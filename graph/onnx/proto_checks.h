@@ -12,8 +12,8 @@ namespace zeroplan {
 
 // IR version, opset of the default domain (returned), other domains.
 int check_versions(const onnx::ModelProto& model);
-// Dims, data and sizes of every tensor, ranks of every stated shape, in all graphs and functions; external tensors may stand in the top-level
-// graph alone. Payloads that were stripped are taken from `wire`.
+// Dims, data and sizes of every tensor, ranks of every stated shape, in all graphs and functions; external tensors may stand in the
+// top-level graph alone. Payloads that were stripped are taken from `wire`.
 void check_tensors(const onnx::ModelProto& model, const WireModel& wire);
 // Local functions: no cycle, call depth and nodes after inlining below the limits.
 void check_functions(const onnx::ModelProto& model);

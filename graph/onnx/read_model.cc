@@ -15,8 +15,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "graph/onnx/external_data.h"
 #include "graph/onnx/limits.h"
+#include "graph/onnx/locate.h"
 #include "graph/onnx/mapped_file.h"
 #include "graph/onnx/metadata.h"
 #include "graph/onnx/proto_checks.h"
@@ -31,7 +31,8 @@ onnx::ModelProto parse(const WireModel& wire) {
   google::protobuf::io::ArrayInputStream stream(wire.stripped.data(), static_cast<int>(wire.stripped.size()));
   google::protobuf::io::CodedInputStream coded(&stream);
   coded.SetRecursionLimit(2 * kMaxMessageDepth);
-  if (!model.ParseFromCodedStream(&coded) || !coded.ConsumedEntireMessage()) throw Error("not a valid ONNX model: the file is damaged or of another kind");
+  if (!model.ParseFromCodedStream(&coded) || !coded.ConsumedEntireMessage())
+    throw Error("not a valid ONNX model: the file is damaged or of another kind");
   return model;
 }
 
@@ -47,47 +48,6 @@ void guarded(const char* what, Fn&& fn) {
   }
 }
 
-void set_dtype(OnnxTensor& tensor) {
-  if (tensor.type == kOnnxFloat) tensor.source.dtype = DType::f32;
-  if (tensor.type == kOnnxDouble) tensor.source.dtype = DType::f64;
-}
-
-OnnxTensor locate(const std::string& name, const onnx::TensorProto& tensor, const TensorPayload* payload) {
-  OnnxTensor out;
-  out.name = name;
-  out.type = tensor.data_type();
-  out.shape = tensor_shape(tensor);
-  if (tensor.data_location() != onnx::TensorProto::EXTERNAL) out.bytes = tensor_contents(tensor);
-  if (!payload) return out;
-  out.in_file = true;
-  out.source = {name, "", payload->offset, payload->length, DType::f32};
-  set_dtype(out);
-  return out;
-}
-
-OnnxTensor locate_external(WeightFiles& files, const onnx::TensorProto& tensor) {
-  std::vector<std::pair<std::string, std::string>> entries;
-  for (const auto& entry : tensor.external_data()) entries.emplace_back(entry.key(), entry.value());
-  const ExternalRange range = parse_external(tensor.name(), entries);
-  OnnxTensor out = locate(tensor.name(), tensor, nullptr);
-  const int64_t bytes = tensor_bytes(tensor.name(), out.type, out.shape);
-  int64_t size = 0;
-  try {
-    size = files.size(range.location);
-  } catch (const Error& error) {
-    throw Error(fmt::format("initializer '{}': {}", tensor.name(), error.message()));
-  }
-  if (onnx_type_bits(out.type) == 0) throw Error(fmt::format("initializer '{}': a {} tensor cannot be external", tensor.name(), onnx_type_name(out.type)));
-  if (range.length >= 0 && range.length != bytes)
-    throw Error(fmt::format("initializer '{}': its external data states {} bytes but shape {} needs {}", tensor.name(), range.length, to_string(out.shape), bytes));
-  if (range.offset > size || bytes > size - range.offset)
-    throw Error(fmt::format("initializer '{}': {} bytes at offset {} lie outside '{}' of {} bytes", tensor.name(), bytes, range.offset, range.location, size));
-  out.in_file = bytes > 0;
-  out.source = {tensor.name(), range.location, range.offset, bytes, DType::f32};
-  set_dtype(out);
-  return out;
-}
-
 // Tensors of the top-level graph by name. Initializers may not share a name with one another.
 StoredTensors locate_tensors(WeightFiles& files, const onnx::GraphProto& graph, const WireModel& wire) {
   StoredTensors stored;
@@ -95,7 +55,8 @@ StoredTensors locate_tensors(WeightFiles& files, const onnx::GraphProto& graph, 
     const onnx::TensorProto& tensor = graph.initializer(i);
     const auto payload = wire.initializers.find(i);
     const bool external = tensor.data_location() == onnx::TensorProto::EXTERNAL;
-    OnnxTensor located = external ? locate_external(files, tensor) : locate(tensor.name(), tensor, payload == wire.initializers.end() ? nullptr : &payload->second);
+    OnnxTensor located = external ? locate_external(files, tensor)
+                                  : locate(tensor.name(), tensor, payload == wire.initializers.end() ? nullptr : &payload->second);
     if (tensor.name().empty() || !stored.emplace(tensor.name(), std::move(located)).second)
       throw Error(fmt::format("two initializers, or none, are named '{}'; export the model again", tensor.name()));
   }
@@ -144,7 +105,8 @@ void check_and_convert(onnx::ModelProto& model, const WireModel& wire, int opset
   const std::vector<Hidden> hidden = hide_stripped(model, wire);
   guarded("ONNX's checker refuses the model", [&] { onnx::checker::check_model(model); });
   for (const Hidden& h : hidden) h.tensor->mutable_dims()->Assign(h.shape.begin(), h.shape.end());
-  if (model.functions_size() > 0) guarded("the model's functions cannot be inlined", [&] { onnx::inliner::InlineLocalFunctions(model, true); });
+  if (model.functions_size() > 0)
+    guarded("the model's functions cannot be inlined", [&] { onnx::inliner::InlineLocalFunctions(model, true); });
   model.set_ir_version(std::max<int64_t>(model.ir_version(), 8));
   if (opset >= kTargetOpset) return;
   guarded("the model cannot be raised to a newer opset", [&] { model = onnx::version_conversion::ConvertVersion(model, kTargetOpset); });

@@ -74,7 +74,8 @@ bool holds_infinity(WeightFiles& files, const OnnxTensor& tensor) {
   return std::any_of(first.begin(), first.end(), [](double x) { return std::isinf(x); });
 }
 
-void decide(const OnnxModel& model, WeightFiles& files, const UseMap& uses, const std::set<std::string>& reached, bool constant_node, Candidate& c) {
+void decide(const OnnxModel& model, WeightFiles& files, const UseMap& uses, const std::set<std::string>& reached, bool constant_node,
+            Candidate& c) {
   c.root = c.tensor->name;
   const bool known = by_metadata(model.metadata, c);
   if (known && c.role != Role::parameter) return;
@@ -135,18 +136,24 @@ void apply_train(Patterns& train, const OnnxModel& model, RolePlan& plan) {
   }
   for (const OnnxTensor& tensor : model.graph.initializers)
     if (!is_float_type(tensor.type) && train.matches(tensor.name))
-      plan.problems.push_back(fmt::format("--train matches '{}', which holds {} values; only floating-point tensors can be trained", tensor.name, onnx_type_name(tensor.type)));
+      plan.problems.push_back(fmt::format("--train matches '{}', which holds {} values; only floating-point tensors can be trained",
+                                          tensor.name, onnx_type_name(tensor.type)));
 }
 
 void make_parameters(const ImportOptions& options, RolePlan& plan) {
   for (Candidate& c : plan.candidates) {
     if (c.role != Role::parameter) continue;
     const OnnxTensor& tensor = *c.tensor;
-    if (tensor.type != kOnnxFloat && tensor.type != kOnnxDouble) {
-      plan.problems.push_back(fmt::format("parameter '{}' is stored as {}; export the model in float32", tensor.name, onnx_type_name(tensor.type)));
+    if (elements(tensor.shape) == 0) {
+      c.role = Role::constant;
+      c.reason = "empty";
+    } else if (tensor.type != kOnnxFloat && tensor.type != kOnnxDouble) {
+      plan.problems.push_back(
+          fmt::format("parameter '{}' is stored as {}; export the model in float32", tensor.name, onnx_type_name(tensor.type)));
       c.role = Role::constant;
     } else if (!tensor.in_file) {
-      plan.problems.push_back(fmt::format("parameter '{}' is stored element by element, so that it cannot be located; save the model with raw data", tensor.name));
+      plan.problems.push_back(fmt::format(
+          "parameter '{}' is stored element by element, so that it cannot be located; save the model with raw data", tensor.name));
       c.role = Role::constant;
     } else {
       c.parameter = static_cast<int>(plan.parameters.size());
@@ -214,7 +221,8 @@ void fill_rows(const OnnxModel& model, RolePlan& plan) {
     if (!listed.count(c.tensor->name)) row(*c.tensor);
   for (const Parameter& p : plan.parameters)
     if (!p.split_uses.empty())
-      plan.rows.push_back({p.source.initializer, p.name, p.trainable ? Role::parameter : Role::frozen, p.source.dtype, p.shape, p.role_reason});
+      plan.rows.push_back(
+          {p.source.initializer, p.name, p.trainable ? Role::parameter : Role::frozen, p.source.dtype, p.shape, p.role_reason});
 }
 
 }  // namespace
@@ -226,13 +234,21 @@ RolePlan plan_roles(const OnnxModel& model, WeightFiles& files, const ImportOpti
   add_candidates(model, files, uses, gradient_values(model.graph, wanted), plan);
   apply_train(train, model, plan);
   make_parameters(options, plan);
-  tie_copies(model, files, options, uses, plan);
+  TieOptions ties{{"--tie", options.tie}, {"--untie", options.untie}};
+  for (const Candidate& c : plan.candidates)
+    for (const std::string* name : {&c.tensor->name, &c.root}) {  // marks the patterns that match
+      if (c.parameter < 0) continue;
+      ties.tie.matches(*name);
+      ties.untie.matches(*name);
+    }
+  tie_copies(model, files, ties, uses, plan);
   unique_names(plan);
-  split_merged(model, files, options, uses, plan);
+  split_merged(model, files, ties, uses, plan);
   unique_names(plan);
+  for (const Candidate& c : plan.candidates) freeze.matches(c.tensor->name);  // a buffer is frozen already
   apply_freeze(freeze, train, plan);
   fill_rows(model, plan);
-  for (const Patterns* patterns : {&train, &freeze})
+  for (const Patterns* patterns : {&train, &freeze, &ties.tie, &ties.untie})
     for (std::string& line : patterns->unused()) plan.problems.push_back(std::move(line));
   return plan;
 }

@@ -12,13 +12,30 @@
 
 namespace zeroplan {
 
+// Regular expressions found anywhere in a name. Throws Error on a malformed one.
+class Patterns {
+ public:
+  Patterns(std::string option, const std::vector<std::string>& patterns);
+  ~Patterns();
+  Patterns(const Patterns&) = delete;
+  Patterns& operator=(const Patterns&) = delete;
+  bool matches(const std::string& name);     // marks the patterns that match as used
+  int first_match(const std::string& name);  // -1: none; marks
+  std::vector<std::string> unused() const;   // problem lines
+
+ private:
+  struct Compiled;
+  std::string option_;
+  std::vector<Compiled> compiled_;
+};
+
 // One floating-point tensor of the model that could be a parameter.
 struct Candidate {
   const OnnxTensor* tensor = nullptr;
   Role role = Role::constant;
   std::string root, reason;
-  int parameter = -1;          // index in RolePlan::parameters
-  bool transposed = false;     // shows the transpose of its parameter
+  int parameter = -1;       // index in RolePlan::parameters
+  bool transposed = false;  // shows the transpose of its parameter
 };
 
 struct Use {
@@ -32,8 +49,8 @@ using UseMap = std::map<std::string, std::vector<Use>>;
 struct RolePlan {
   std::vector<Parameter> parameters;
   std::vector<Candidate> candidates;
-  std::map<std::string, int> by_name;                        // initializer or Constant output -> candidate
-  std::map<std::pair<std::string, int>, int> split_uses;     // (first output of the reading node, input) -> parameter of its own
+  std::map<std::string, int> by_name;                     // initializer or Constant output -> candidate
+  std::map<std::pair<std::string, int>, int> split_uses;  // (first output of the reading node, input) -> parameter of its own
   std::vector<RoleRow> rows;
   std::vector<std::string> report, problems;
 };
@@ -45,25 +62,11 @@ RolePlan plan_roles(const OnnxModel& model, WeightFiles& files, const ImportOpti
 UseMap find_uses(const OnnxGraph& graph);
 // Values from which a gradient path leads to a wanted one.
 std::set<std::string> gradient_values(const OnnxGraph& graph, const std::set<std::string>& wanted);
-void tie_copies(const OnnxModel& model, WeightFiles& files, const ImportOptions& options, const UseMap& uses, RolePlan& plan);
-bool is_constant_valued(WeightFiles& files, const OnnxTensor& tensor);  // all elements equal, bit by bit
-void split_merged(const OnnxModel& model, WeightFiles& files, const ImportOptions& options, const UseMap& uses, RolePlan& plan);
-
-// Regular expressions found anywhere in a name. Throws Error on a malformed one.
-class Patterns {
- public:
-  Patterns(std::string option, const std::vector<std::string>& patterns);
-  ~Patterns();
-  Patterns(const Patterns&) = delete;
-  Patterns& operator=(const Patterns&) = delete;
-  bool matches(const std::string& name);         // marks the patterns that match as used
-  int first_match(const std::string& name);      // -1: none; marks
-  std::vector<std::string> unused() const;       // problem lines
-
- private:
-  struct Compiled;
-  std::string option_;
-  std::vector<Compiled> compiled_;
+struct TieOptions {
+  Patterns tie, untie;
 };
+void tie_copies(const OnnxModel& model, WeightFiles& files, TieOptions& options, const UseMap& uses, RolePlan& plan);
+bool is_constant_valued(WeightFiles& files, const OnnxTensor& tensor);  // all elements equal, bit by bit
+void split_merged(const OnnxModel& model, WeightFiles& files, TieOptions& options, const UseMap& uses, RolePlan& plan);
 
 }  // namespace zeroplan

@@ -16,8 +16,8 @@ std::string last_component(const std::string& name, char separator) {
 
 class Splitting {
  public:
-  Splitting(const OnnxModel& model, WeightFiles& files, const ImportOptions& options, RolePlan& plan)
-      : model_(model), files_(files), plan_(plan), tie_("--tie", options.tie), untie_("--untie", options.untie) {
+  Splitting(const OnnxModel& model, WeightFiles& files, TieOptions& options, RolePlan& plan)
+      : model_(model), files_(files), plan_(plan), tie_(options.tie), untie_(options.untie) {
     for (const auto& [name, original] : model.metadata.original) known_.insert(original);
     for (const auto& [name, sources] : model.metadata.folded_from) known_.insert(sources.begin(), sources.end());
   }
@@ -28,6 +28,7 @@ class Splitting {
       const Candidate c = plan_.candidates[i];
       const auto readers = uses.find(c.tensor->name);
       if (c.parameter < 0 || readers == uses.end() || readers->second.size() < 2) continue;
+      if (plan_.parameters[c.parameter].source.initializer != c.tensor->name) continue;  // an alias
       split(c, readers->second);
     }
   }
@@ -51,7 +52,8 @@ class Splitting {
     for (size_t i = 0; i < readers.size(); ++i) {
       std::string name = merged ? names[i] : "";
       if (name.empty() && asked && i > 0) name = fmt::format("{}.{}", c.root, readers[i].node->label());
-      if (!name.empty() && !tie_.matches(name) && is_original(c, readers[i])) give_own(c, readers[i], name, merged ? "the exporter had merged it" : "--untie", parameters);
+      if (!name.empty() && !tie_.matches(name) && is_original(c, readers[i]))
+        give_own(c, readers[i], name, merged ? "the exporter had merged it" : "--untie", parameters);
     }
   }
 
@@ -72,7 +74,8 @@ class Splitting {
       p.split_uses.clear();
       p.role_reason = fmt::format("split from {}", c.tensor->name);
       plan_.parameters.push_back(std::move(p));
-      plan_.report.push_back(fmt::format("split: '{}' is a parameter of its own at node '{}' ({} into '{}')", name, use.node->label(), why, c.tensor->name));
+      plan_.report.push_back(
+          fmt::format("split: '{}' is a parameter of its own at node '{}' ({} into '{}')", name, use.node->label(), why, c.tensor->name));
     }
     plan_.parameters[found->second].split_uses.emplace_back(use.node->label(), use.input);
     plan_.split_uses[{use.node->outputs[0], use.input}] = found->second;
@@ -82,8 +85,7 @@ class Splitting {
   std::string lost_name(const Candidate& c, const Use& use) const {
     if (use.node->outputs.empty()) return "";
     const std::string& output = use.node->outputs[0];
-    if (use.node->op == "Identity")
-      return model_.producer.rfind("pytorch", 0) == 0 && output.find('.') != std::string::npos ? output : "";
+    if (use.node->op == "Identity") return model_.producer.rfind("pytorch", 0) == 0 && output.find('.') != std::string::npos ? output : "";
     const auto note = model_.metadata.nodes.find(output);
     if (note == model_.metadata.nodes.end()) return "";
     const std::vector<std::string>& named = note->second.fx_parameters;
@@ -113,13 +115,13 @@ class Splitting {
   const OnnxModel& model_;
   WeightFiles& files_;
   RolePlan& plan_;
-  Patterns tie_, untie_;
+  Patterns &tie_, &untie_;
   std::set<std::string> known_;  // p_… names and torch names that some tensor of the file still stands for
 };
 
 }  // namespace
 
-void split_merged(const OnnxModel& model, WeightFiles& files, const ImportOptions& options, const UseMap& uses, RolePlan& plan) {
+void split_merged(const OnnxModel& model, WeightFiles& files, TieOptions& options, const UseMap& uses, RolePlan& plan) {
   Splitting(model, files, options, plan).run(uses);
 }
 

@@ -12,9 +12,10 @@
 namespace zeroplan {
 namespace {
 
-constexpr const char* kTypeNames[] = {"undefined", "float", "uint8", "int8", "uint16", "int16", "int32", "int64", "string", "bool", "float16", "double", "uint32",
-                                      "uint64", "complex64", "complex128", "bfloat16", "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "uint4", "int4",
-                                      "float4e2m1", "float8e8m0", "uint2", "int2"};
+constexpr const char* kTypeNames[] = {
+    "undefined",      "float",      "uint8",          "int8",   "uint16", "int16",      "int32",      "int64",    "string",
+    "bool",           "float16",    "double",         "uint32", "uint64", "complex64",  "complex128", "bfloat16", "float8e4m3fn",
+    "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "uint4",  "int4",   "float4e2m1", "float8e8m0", "uint2",    "int2"};
 constexpr int kTypeBits[] = {0, 32, 8, 8, 16, 16, 32, 64, 0, 8, 16, 64, 32, 64, 64, 128, 16, 8, 8, 8, 8, 4, 4, 4, 8, 2, 2};
 
 // IEEE 754 binary16, subnormals included.
@@ -43,17 +44,33 @@ void fill_ints(HostTensor& out, const std::string& bytes) {
 void convert(int type, const std::string& bytes, HostTensor& out) {
   const int64_t n = out.count();
   switch (type) {
-    case kOnnxFloat: for (int64_t i = 0; i < n; ++i) out.set(i, element<float>(bytes, i)); return;
-    case kOnnxDouble: for (int64_t i = 0; i < n; ++i) out.set(i, element<double>(bytes, i)); return;
-    case kOnnxFloat16: for (int64_t i = 0; i < n; ++i) out.set(i, from_half(element<uint16_t>(bytes, i))); return;
-    case kOnnxBfloat16: for (int64_t i = 0; i < n; ++i) out.set(i, std::bit_cast<float>(uint32_t{element<uint16_t>(bytes, i)} << 16)); return;
-    case kOnnxBool: for (int64_t i = 0; i < n; ++i) out.set_int(i, bytes[i] != 0); return;
-    case kOnnxUint8: return fill_ints<uint8_t>(out, bytes);
-    case kOnnxInt8: return fill_ints<int8_t>(out, bytes);
-    case kOnnxUint16: return fill_ints<uint16_t>(out, bytes);
-    case kOnnxInt16: return fill_ints<int16_t>(out, bytes);
-    case kOnnxInt32: return fill_ints<int32_t>(out, bytes);
-    default: return fill_ints<int64_t>(out, bytes);
+    case kOnnxFloat:
+      for (int64_t i = 0; i < n; ++i) out.set(i, element<float>(bytes, i));
+      return;
+    case kOnnxDouble:
+      for (int64_t i = 0; i < n; ++i) out.set(i, element<double>(bytes, i));
+      return;
+    case kOnnxFloat16:
+      for (int64_t i = 0; i < n; ++i) out.set(i, from_half(element<uint16_t>(bytes, i)));
+      return;
+    case kOnnxBfloat16:
+      for (int64_t i = 0; i < n; ++i) out.set(i, std::bit_cast<float>(uint32_t{element<uint16_t>(bytes, i)} << 16));
+      return;
+    case kOnnxBool:
+      for (int64_t i = 0; i < n; ++i) out.set_int(i, bytes[i] != 0);
+      return;
+    case kOnnxUint8:
+      return fill_ints<uint8_t>(out, bytes);
+    case kOnnxInt8:
+      return fill_ints<int8_t>(out, bytes);
+    case kOnnxUint16:
+      return fill_ints<uint16_t>(out, bytes);
+    case kOnnxInt16:
+      return fill_ints<int16_t>(out, bytes);
+    case kOnnxInt32:
+      return fill_ints<int32_t>(out, bytes);
+    default:
+      return fill_ints<int64_t>(out, bytes);
   }
 }
 
@@ -67,17 +84,30 @@ int onnx_type_bits(int type) { return type >= 0 && type < static_cast<int>(std::
 
 std::optional<DType> graph_dtype(int type, DType precision) {
   switch (type) {
-    case kOnnxFloat: case kOnnxDouble: case kOnnxFloat16: case kOnnxBfloat16: return precision;
-    case kOnnxInt64: return DType::i64;
-    case kOnnxInt32: case kOnnxInt16: case kOnnxInt8: case kOnnxUint16: return DType::i32;
-    case kOnnxUint8: return DType::u8;
-    case kOnnxBool: return DType::boolean;
-    default: return std::nullopt;
+    case kOnnxFloat:
+    case kOnnxDouble:
+    case kOnnxFloat16:
+    case kOnnxBfloat16:
+      return precision;
+    case kOnnxInt64:
+      return DType::i64;
+    case kOnnxInt32:
+    case kOnnxInt16:
+    case kOnnxInt8:
+    case kOnnxUint16:
+      return DType::i32;
+    case kOnnxUint8:
+      return DType::u8;
+    case kOnnxBool:
+      return DType::boolean;
+    default:
+      return std::nullopt;
   }
 }
 
 int64_t tensor_bytes(const std::string& name, int type, const Shape& shape) {
-  if (static_cast<int>(shape.size()) > kMaxRank) throw Error(fmt::format("tensor '{}' has rank {}; at most {} is supported", name, shape.size(), kMaxRank));
+  if (static_cast<int>(shape.size()) > kMaxRank)
+    throw Error(fmt::format("tensor '{}' has rank {}; at most {} is supported", name, shape.size(), kMaxRank));
   int64_t count = 1, bytes = 0;
   bool empty = false, fits = true;
   for (int64_t dim : shape) {
@@ -86,13 +116,17 @@ int64_t tensor_bytes(const std::string& name, int type, const Shape& shape) {
     fits = fits && !__builtin_mul_overflow(count, dim == 0 ? 1 : dim, &count);
   }
   fits = fits && !__builtin_mul_overflow(count, int64_t{onnx_type_bits(type)}, &bytes);
-  if (!fits) throw Error(fmt::format("tensor '{}' of shape {} has more elements than 64 bits can count; the file is damaged", name, to_string(shape)));
+  if (!fits)
+    throw Error(
+        fmt::format("tensor '{}' of shape {} has more elements than 64 bits can count; the file is damaged", name, to_string(shape)));
   return empty ? 0 : ceil_div(bytes, 8);
 }
 
 HostTensor load_tensor(const OnnxTensor& tensor, WeightFiles& files, DType precision) {
   const std::optional<DType> dtype = graph_dtype(tensor.type, precision);
-  if (!dtype) throw Error(fmt::format("tensor '{}' is {}, which is not supported; export it as float, int32, int64 or bool", tensor.name, onnx_type_name(tensor.type)));
+  if (!dtype)
+    throw Error(fmt::format("tensor '{}' is {}, which is not supported; export it as float, int32, int64 or bool", tensor.name,
+                            onnx_type_name(tensor.type)));
   HostTensor out(*dtype, tensor.shape);
   if (!tensor.bytes.empty() || out.count() == 0) {
     convert(tensor.type, tensor.bytes, out);

@@ -12,12 +12,24 @@ namespace zeroplan {
 
 // TensorProto.DataType
 enum OnnxType : int {
-  kOnnxFloat = 1, kOnnxUint8, kOnnxInt8, kOnnxUint16, kOnnxInt16, kOnnxInt32, kOnnxInt64, kOnnxString, kOnnxBool,
-  kOnnxFloat16, kOnnxDouble, kOnnxUint32, kOnnxUint64, kOnnxBfloat16 = 16,
+  kOnnxFloat = 1,
+  kOnnxUint8,
+  kOnnxInt8,
+  kOnnxUint16,
+  kOnnxInt16,
+  kOnnxInt32,
+  kOnnxInt64,
+  kOnnxString,
+  kOnnxBool,
+  kOnnxFloat16,
+  kOnnxDouble,
+  kOnnxUint32,
+  kOnnxUint64,
+  kOnnxBfloat16 = 16,
 };
 
 std::string onnx_type_name(int type);
-int onnx_type_bits(int type);                 // 0: of no fixed size, or unknown
+int onnx_type_bits(int type);  // 0: of no fixed size, or unknown
 // The type that values of this ONNX type get in the graph; none where there is no such type. Floats become `precision`.
 std::optional<DType> graph_dtype(int type, DType precision);
 // Bytes that the shape asks for; throws Error naming the tensor on negative or huge dims.

@@ -107,8 +107,8 @@ bool used_as(const UseMap& uses, const std::string& name, const char* op, int in
 
 class Tying {
  public:
-  Tying(const OnnxModel& model, WeightFiles& files, const ImportOptions& options, const UseMap& uses, RolePlan& plan)
-      : model_(model), files_(files), uses_(uses), plan_(plan), tie_("--tie", options.tie), untie_("--untie", options.untie) {}
+  Tying(const OnnxModel& model, WeightFiles& files, TieOptions& options, const UseMap& uses, RolePlan& plan)
+      : model_(model), files_(files), uses_(uses), plan_(plan), tie_(options.tie), untie_(options.untie) {}
 
   void run() {
     std::map<Fingerprint, std::vector<int>> groups;
@@ -154,12 +154,16 @@ class Tying {
       plan_.report.push_back(fmt::format("'{}' and '{}' show one weight and are kept apart by --untie", a, b));
       return false;
     }
-    tie(root, copy, related == Relation::transposed, same_source ? "the exporter names one source" : asked ? "--tie" : "an embedding table and its transpose");
+    tie(root, copy, related == Relation::transposed,
+        same_source ? "the exporter names one source"
+        : asked     ? "--tie"
+                    : "an embedding table and its transpose");
     return true;
   }
 
   void tie(const Candidate& root, Candidate& copy, bool transposed, const char* why) {
-    plan_.report.push_back(fmt::format("tied: '{}' is {} of '{}' ({}): one parameter", copy.tensor->name, transposed ? "the transpose" : "a copy", root.tensor->name, why));
+    plan_.report.push_back(fmt::format("tied: '{}' is {} of '{}' ({}): one parameter", copy.tensor->name,
+                                       transposed ? "the transpose" : "a copy", root.tensor->name, why));
     plan_.parameters[root.parameter].aliases.push_back({copy.tensor->name, transposed});
     dead_.insert(copy.parameter);
     copy.parameter = root.parameter;
@@ -174,7 +178,8 @@ class Tying {
       if (c.parameter < 0) continue;
       const auto [found, added] = owner.emplace(c.root, c.parameter);
       if (added || found->second == c.parameter) continue;
-      plan_.report.push_back(fmt::format("'{}' also came from '{}' but holds other values: a parameter of its own", c.tensor->name, c.root));
+      plan_.report.push_back(
+          fmt::format("'{}' also came from '{}' but holds other values: a parameter of its own", c.tensor->name, c.root));
       c.root = c.tensor->name;
       plan_.parameters[c.parameter].name = c.root;
     }
@@ -197,13 +202,13 @@ class Tying {
   WeightFiles& files_;
   const UseMap& uses_;
   RolePlan& plan_;
-  Patterns tie_, untie_;
+  Patterns &tie_, &untie_;
   std::set<int> dead_;
 };
 
 }  // namespace
 
-void tie_copies(const OnnxModel& model, WeightFiles& files, const ImportOptions& options, const UseMap& uses, RolePlan& plan) {
+void tie_copies(const OnnxModel& model, WeightFiles& files, TieOptions& options, const UseMap& uses, RolePlan& plan) {
   Tying(model, files, options, uses, plan).run();
 }
 

@@ -54,7 +54,9 @@ void WeightFiles::read(const std::string& file, int64_t offset, int64_t bytes, v
   while (bytes > 0) {
     const ssize_t got = ::pread(fd, at, static_cast<size_t>(std::min<int64_t>(bytes, int64_t{1} << 30)), offset);
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) throw Error(fmt::format("cannot read {} bytes at {} of '{}': {}", bytes, offset, file.empty() ? model_path_ : file, got < 0 ? std::strerror(errno) : "the file is too short"));
+    if (got <= 0)
+      throw Error(fmt::format("cannot read {} bytes at {} of '{}': {}", bytes, offset, file.empty() ? model_path_ : file,
+                              got < 0 ? std::strerror(errno) : "the file is too short"));
     at += got;
     offset += got;
     bytes -= got;
@@ -64,9 +66,11 @@ void WeightFiles::read(const std::string& file, int64_t offset, int64_t bytes, v
 void read_weight(WeightFiles& files, const WeightSource& source, int64_t first, int64_t count, DType dtype, void* out) {
   const int64_t stored = dtype_bytes(source.dtype);
   if (first < 0 || count < 0 || count > source.bytes / stored - first)
-    throw Error(fmt::format("weight '{}': elements {} … {} lie outside its {} bytes", source.initializer, first, first + count, source.bytes));
+    throw Error(
+        fmt::format("weight '{}': elements {} … {} lie outside its {} bytes", source.initializer, first, first + count, source.bytes));
   if (source.dtype == dtype) return files.read(source.file, source.offset + first * stored, count * stored, out);
-  if (!is_floating(dtype) || !is_floating(source.dtype)) throw Error(fmt::format("weight '{}' cannot be read as {}", source.initializer, dtype_name(dtype)));
+  if (!is_floating(dtype) || !is_floating(source.dtype))
+    throw Error(fmt::format("weight '{}' cannot be read as {}", source.initializer, dtype_name(dtype)));
   constexpr int64_t kBlock = 1 << 16;
   std::vector<double> block(std::min(count, kBlock));  // large enough for either type
   for (int64_t done = 0; done < count; done += kBlock) {

@@ -21,16 +21,16 @@ struct Child {
 
 // Field numbers of onnx.proto.
 constexpr Child kChildren[] = {
-    {Message::model, 7, Message::graph},          {Message::model, 20, Message::training},      {Message::model, 25, Message::function},
-    {Message::training, 1, Message::graph},       {Message::training, 2, Message::graph},       {Message::graph, 1, Message::node},
-    {Message::graph, 5, Message::tensor},         {Message::graph, 11, Message::value_info},    {Message::graph, 12, Message::value_info},
-    {Message::graph, 13, Message::value_info},    {Message::graph, 15, Message::sparse},        {Message::node, 5, Message::attribute},
-    {Message::attribute, 5, Message::tensor},     {Message::attribute, 6, Message::graph},      {Message::attribute, 10, Message::tensor},
-    {Message::attribute, 11, Message::graph},     {Message::attribute, 14, Message::type},      {Message::attribute, 15, Message::type},
-    {Message::attribute, 22, Message::sparse},    {Message::attribute, 23, Message::sparse},    {Message::sparse, 1, Message::tensor},
-    {Message::sparse, 2, Message::tensor},        {Message::function, 7, Message::node},        {Message::function, 11, Message::attribute},
-    {Message::function, 12, Message::value_info}, {Message::value_info, 2, Message::type},      {Message::type, 4, Message::wrapped_type},
-    {Message::type, 5, Message::wrapped_type},    {Message::type, 9, Message::wrapped_type},    {Message::wrapped_type, 1, Message::type},
+    {Message::model, 7, Message::graph},          {Message::model, 20, Message::training},   {Message::model, 25, Message::function},
+    {Message::training, 1, Message::graph},       {Message::training, 2, Message::graph},    {Message::graph, 1, Message::node},
+    {Message::graph, 5, Message::tensor},         {Message::graph, 11, Message::value_info}, {Message::graph, 12, Message::value_info},
+    {Message::graph, 13, Message::value_info},    {Message::graph, 15, Message::sparse},     {Message::node, 5, Message::attribute},
+    {Message::attribute, 5, Message::tensor},     {Message::attribute, 6, Message::graph},   {Message::attribute, 10, Message::tensor},
+    {Message::attribute, 11, Message::graph},     {Message::attribute, 14, Message::type},   {Message::attribute, 15, Message::type},
+    {Message::attribute, 22, Message::sparse},    {Message::attribute, 23, Message::sparse}, {Message::sparse, 1, Message::tensor},
+    {Message::sparse, 2, Message::tensor},        {Message::function, 7, Message::node},     {Message::function, 11, Message::attribute},
+    {Message::function, 12, Message::value_info}, {Message::value_info, 2, Message::type},   {Message::type, 4, Message::wrapped_type},
+    {Message::type, 5, Message::wrapped_type},    {Message::type, 9, Message::wrapped_type}, {Message::wrapped_type, 1, Message::type},
     {Message::wrapped_type, 2, Message::type},
 };
 
@@ -42,27 +42,33 @@ Message child_kind(Message parent, int field) {
 
 bool is_name(Message parent, int field) {
   switch (parent) {
-    case Message::node: return field <= 4 || field == 7;
-    case Message::graph: return field == 2;
-    case Message::tensor: return field == 8;
+    case Message::node:
+      return field <= 4 || field == 7;
+    case Message::graph:
+      return field == 2;
+    case Message::tensor:
+      return field == 8;
     case Message::value_info:
-    case Message::attribute: return field == 1;
-    case Message::function: return field == 1 || field == 4 || field == 5 || field == 10;
-    default: return false;
+    case Message::attribute:
+      return field == 1;
+    case Message::function:
+      return field == 1 || field == 4 || field == 5 || field == 10;
+    default:
+      return false;
   }
 }
 
 struct Frame {
   Message kind;
   int64_t end;
-  int64_t length_at;     // where the length varint of this message lies
+  int64_t length_at;  // where the length varint of this message lies
   int64_t length_bytes;
   int64_t begin;
   int64_t removed = 0;
-  int index = 0;         // of this message among its siblings of one field
+  int index = 0;  // of this message among its siblings of one field
   int field = 0;
   int nodes = 0, tensors = 0, attributes = 0;
-  bool once = false;     // a singular child or payload was seen
+  bool once = false;  // a singular child or payload was seen
 };
 
 struct Edit {
@@ -85,8 +91,10 @@ class Walk {
   WireModel run() {
     stack_.push_back({Message::model, static_cast<int64_t>(file_.size()), -1, 0, 0});
     while (!stack_.empty()) {
-      if (at_ == stack_.back().end) pop();
-      else field();
+      if (at_ == stack_.back().end)
+        pop();
+      else
+        field();
     }
     apply();
     return std::move(model_);
@@ -119,11 +127,19 @@ class Walk {
     if (tag >> 3 == 0 || tag >> 32) fail("a field number is out of range");
     const int number = static_cast<int>(tag >> 3);
     switch (tag & 7) {
-      case 0: read_varint(end); return;
-      case 1: skip(8, end); return;
-      case 5: skip(4, end); return;
-      case 2: break;
-      default: fail("a wire type that ONNX does not use");
+      case 0:
+        read_varint(end);
+        return;
+      case 1:
+        skip(8, end);
+        return;
+      case 5:
+        skip(4, end);
+        return;
+      case 2:
+        break;
+      default:
+        fail("a wire type that ONNX does not use");
     }
     const int64_t length_at = at_;
     const uint64_t length = read_varint(end);
@@ -176,8 +192,10 @@ class Walk {
     if (tensor.once) fail("the data of one tensor comes in several pieces");
     tensor.once = true;
     const TensorPayload found{at_, length, length >= kStripBytes};
-    if (initializer) model_.initializers[tensor.index] = found;
-    else model_.attributes[{stack_[2].index, stack_[3].index}] = found;
+    if (initializer)
+      model_.initializers[tensor.index] = found;
+    else
+      model_.attributes[{stack_[2].index, stack_[3].index}] = found;
     if (!found.stripped) return;
     const int64_t removed = at_ + length - start;
     edits_.push_back({start, removed, {}});
@@ -199,7 +217,8 @@ class Walk {
     int64_t from = 0, kept = static_cast<int64_t>(file_.size());
     for (const Edit& edit : edits_) kept += static_cast<int64_t>(edit.replacement.size()) - edit.removed;
     if (kept > kMaxStrippedBytes)
-      throw Error(fmt::format("the model holds {} bytes besides its weights (limit {}); store the tensors as initializers or external data", kept, kMaxStrippedBytes));
+      throw Error(fmt::format("the model holds {} bytes besides its weights (limit {}); store the tensors as initializers or external data",
+                              kept, kMaxStrippedBytes));
     model_.stripped.reserve(kept);
     for (const Edit& edit : edits_) {
       model_.stripped.append(bytes + from, edit.offset - from);

@@ -17,8 +17,8 @@ struct TensorPayload {
 };
 
 struct WireModel {
-  std::string stripped;  // the message without the payloads of kStripBytes or more in the top-level graph
-  std::map<int, TensorPayload> initializers;                // by index in graph.initializer
+  std::string stripped;                       // the message without the payloads of kStripBytes or more in the top-level graph
+  std::map<int, TensorPayload> initializers;  // by index in graph.initializer
   std::map<std::pair<int, int>, TensorPayload> attributes;  // by index in graph.node and in node.attribute
 };
 

@@ -30,7 +30,7 @@ AttentionSizes check_attention(const Graph& graph, const Node& node, int first, 
   const Value& m = operand(graph, node, mask, "mask");
   const Shape full = {s.batch, s.heads, s.queries, s.keys};
   expect_dtype(m, q.dtype, "mask");
-  if (m.shape.size() > 4 || broadcast_shapes(m.shape, full) != full)
+  if (!broadcasts_to(m.shape, full))
     throw Error(fmt::format("mask '{}' {} does not broadcast to {}", m.name, to_string(m.shape), to_string(full)));
   return s;
 }

@@ -1,5 +1,6 @@
 #include "graph/ops/elementwise.h"
 
+#include <algorithm>
 #include <bit>
 
 #include <fmt/format.h>
@@ -50,14 +51,16 @@ std::vector<OutputType> infer(const Graph& graph, const Node& node) {
 
 void evaluate(const Node& node, std::span<const HostTensor> in, std::span<HostTensor> out) {
   const ElementwiseCode code = decode_elementwise(node.attributes);
-  std::vector<double> registers;
+  const size_t operands = in.size() + code.constants.size();
+  std::vector<double> registers(operands + code.instructions.size());
+  std::copy(code.constants.begin(), code.constants.end(), registers.begin() + static_cast<int64_t>(in.size()));
+  const auto read = [&](int r) { return r < 0 ? 0.0 : registers[r]; };
   for_each_index(out[0].shape(), [&](const Index& index, int64_t n) {
-    registers.clear();
-    for (const HostTensor& x : in) registers.push_back(x.get(broadcast_index(index, x.shape())));
-    registers.insert(registers.end(), code.constants.begin(), code.constants.end());
-    const auto read = [&](int r) { return r < 0 ? 0.0 : registers[r]; };
-    for (const ElementwiseInstruction& step : code.instructions)
-      registers.push_back(scalar_reference(step.op, read(step.a), read(step.b), read(step.c), step.approximate));
+    for (size_t i = 0; i < in.size(); ++i) registers[i] = in[i].get(broadcast_index(index, in[i].shape()));
+    for (size_t i = 0; i < code.instructions.size(); ++i) {
+      const ElementwiseInstruction& step = code.instructions[i];
+      registers[operands + i] = scalar_reference(step.op, read(step.a), read(step.b), read(step.c), step.approximate);
+    }
     out[0].set(n, registers.back());
   });
 }
@@ -72,7 +75,7 @@ double flops(const Graph& graph, const Node& node) {
 Attributes encode_elementwise(const ElementwiseCode& code) {
   std::vector<int64_t> words, constants;
   for (const ElementwiseInstruction& step : code.instructions)
-    words.insert(words.end(), {static_cast<int64_t>(step.op), step.a, step.b, step.c, step.approximate});
+    for (const int64_t word : {static_cast<int64_t>(step.op), int64_t{step.a}, int64_t{step.b}, int64_t{step.c}, int64_t{step.approximate}}) words.push_back(word);
   for (const double value : code.constants) constants.push_back(std::bit_cast<int64_t>(value));
   return {{Attr::code, words}, {Attr::constants, constants}};
 }

@@ -55,7 +55,8 @@ struct OpDef {
   int64_t (*workspace)(const Graph&, const Node&, int threads) = nullptr;
   // Floating-point operations; nullptr: one per output element.
   double (*flops)(const Graph&, const Node&) = nullptr;
-  // View ops only: strides and element offset of output `output` relative to the input's storage.
+  // View ops only: strides and element offset of output `output` relative to the input's storage. Throws Error on attributes that do not
+  // fit the input. unit_view has none: its extents are in the unit.
   void (*view)(const Node&, int output, const Shape& in_shape, const Strides& in_strides, Strides& out_strides, int64_t& out_offset, bool& possible) = nullptr;
 };
 
@@ -68,10 +69,6 @@ std::vector<OutputType> infer_node(const Graph& graph, const Node& node);  // op
 void evaluate_program(const Graph& graph, Program program, std::map<ValueId, HostTensor>& values);
 // One node alone: output types by infer, contents by its evaluator; throws Error where it has none. Missing operands: empty tensors.
 std::vector<HostTensor> evaluate_node(const Graph& graph, const Node& node, std::span<const HostTensor> in);
-// Strides and element offset of output `output` of a view node over an input with these strides; false: only a copy can do it.
-// Knows unit_view too, whose extents are in the unit and not in the node.
-bool view_geometry(const Graph& graph, const Node& node, int output, const Strides& in_strides, Strides& out_strides, int64_t& out_offset);
-
 // Attribute `dtype` of cast and fill is the type's name.
 Attributes::Value dtype_value(DType dtype);
 DType dtype_attribute(const Attributes& attributes);

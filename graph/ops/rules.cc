@@ -42,6 +42,14 @@ void expect_shape(const Value& value, const Shape& shape, std::string_view what)
   throw Error(fmt::format("{} '{}' has shape {}, expected {}", what, value.name, to_string(value.shape), to_string(shape)));
 }
 
+bool broadcasts_to(const Shape& from, const Shape& to) {
+  if (from.size() > to.size()) return false;
+  const size_t lead = to.size() - from.size();
+  for (size_t i = 0; i < from.size(); ++i)
+    if (from[i] != 1 && from[i] != to[lead + i]) return false;
+  return true;
+}
+
 void expect_rank(const Value& value, int least, int most, std::string_view what) {
   const int rank = static_cast<int>(value.shape.size());
   if (rank >= least && rank <= most) return;

@@ -17,6 +17,8 @@ const Value& floating_operand(const Graph& graph, const Node& node, int i, std::
 const Value& integer_operand(const Graph& graph, const Node& node, int i, std::string_view what);  // i32 or i64
 void expect_dtype(const Value& value, DType dtype, std::string_view what);
 void expect_shape(const Value& value, const Shape& shape, std::string_view what);
+// May an operand of shape `from` be broadcast to exactly `to`?
+bool broadcasts_to(const Shape& from, const Shape& to);
 void expect_rank(const Value& value, int least, int most, std::string_view what);
 int64_t axis_attribute(const Node& node, const Shape& shape);
 bool is_integer(DType dtype);  // i32 or i64

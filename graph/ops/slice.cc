@@ -53,7 +53,8 @@ void slice_vjp(VjpContext& c) {
                        {{Attr::shape, shape}, {Attr::starts, starts_of(c.node)}, {Attr::steps, steps_of(c.node)}}));
 }
 
-void view_slice(const Node& node, int, const Shape&, const Strides& in_strides, Strides& out_strides, int64_t& out_offset, bool& possible) {
+void view_slice(const Node& node, int, const Shape& in_shape, const Strides& in_strides, Strides& out_strides, int64_t& out_offset, bool& possible) {
+  check_slice(node, in_shape, shape_of_result(node));
   out_strides = in_strides;
   out_offset = 0;
   possible = true;

@@ -3,7 +3,6 @@
 
 #include "base/error.h"
 #include "graph/ops/definitions.h"
-#include "graph/ops/indexing.h"
 #include "graph/ops/rules.h"
 
 namespace zeroplan {
@@ -110,19 +109,5 @@ OpDef all_reduce_def() { return unit_def(infer_all_reduce, {{0, 0}}); }
 OpDef free_unit_def() { return unit_def(infer_parameters_in); }
 OpDef load_unit_def() { return unit_def(infer_load_unit); }
 OpDef export_unit_def() { return unit_def(infer_parameters_in); }
-
-bool view_geometry(const Graph& graph, const Node& node, int output, const Strides& in_strides, Strides& out_strides, int64_t& out_offset) {
-  if (node.op == OpKind::unit_view) {
-    const UnitParameter& member = unit_of(graph, node).parameters.at(output);
-    out_strides = contiguous_strides(graph.parameters[member.parameter].shape);
-    out_offset = member.offset;
-    return true;
-  }
-  const OpDef& def = op_def(node.op);
-  check(def.view != nullptr, "the node is a view");
-  bool possible = false;
-  def.view(node, output, graph.value(node.inputs[0]).shape, in_strides, out_strides, out_offset, possible);
-  return possible;
-}
 
 }  // namespace zeroplan

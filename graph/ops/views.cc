@@ -13,15 +13,17 @@ namespace {
 const std::vector<int64_t>& shape_of_result(const Node& node) { return node.attributes.get_ints(Attr::shape); }
 const std::vector<int64_t>& permutation_of(const Node& node) { return node.attributes.get_ints(Attr::permutation); }
 
+void check_reshape(const Shape& from, const Shape& to) {
+  bool valid = true;
+  for (const int64_t dim : to) valid = valid && dim >= 0;
+  if (!valid || elements(to) != elements(from)) throw Error(fmt::format("x {} cannot take the shape {}", to_string(from), to_string(to)));
+}
+
 std::vector<OutputType> infer_reshape(const Graph& graph, const Node& node) {
   expect_inputs(node, 1, 1);
   const Value& x = operand(graph, node, 0, "x");
-  const Shape& shape = shape_of_result(node);
-  bool valid = true;
-  for (const int64_t dim : shape) valid = valid && dim >= 0;
-  if (!valid || elements(shape) != elements(x.shape))
-    throw Error(fmt::format("x '{}' {} cannot take the shape {}", x.name, to_string(x.shape), to_string(shape)));
-  return {{x.dtype, shape}};
+  check_reshape(x.shape, shape_of_result(node));
+  return {{x.dtype, shape_of_result(node)}};
 }
 
 void evaluate_reshape(const Node&, std::span<const HostTensor> in, std::span<HostTensor> out) { out[0] = in[0].reshaped(out[0].shape()); }
@@ -63,24 +65,29 @@ bool reshape_strides(const Shape& in_shape, const Strides& in_strides, const Sha
 }
 
 void view_reshape(const Node& node, int, const Shape& in_shape, const Strides& in_strides, Strides& out_strides, int64_t& out_offset, bool& possible) {
+  check_reshape(in_shape, shape_of_result(node));
   out_offset = 0;
   possible = reshape_strides(in_shape, in_strides, shape_of_result(node), out_strides);
+}
+
+// The shape with its axes permuted; throws Error for what is no permutation of them.
+Shape permuted(const Shape& from, const std::vector<int64_t>& permutation) {
+  std::vector<bool> used(from.size(), false);
+  Shape shape;
+  for (const int64_t axis : permutation) {
+    if (axis < 0 || axis >= static_cast<int64_t>(used.size()) || used[axis]) break;
+    used[axis] = true;
+    shape.push_back(from[axis]);
+  }
+  if (shape.size() != from.size() || permutation.size() != shape.size())
+    throw Error(fmt::format("{} is not a permutation of the axes of x {}", to_string(permutation), to_string(from)));
+  return shape;
 }
 
 std::vector<OutputType> infer_transpose(const Graph& graph, const Node& node) {
   expect_inputs(node, 1, 1);
   const Value& x = operand(graph, node, 0, "x");
-  const auto& permutation = permutation_of(node);
-  std::vector<bool> used(x.shape.size(), false);
-  Shape shape;
-  for (const int64_t axis : permutation) {
-    if (axis < 0 || axis >= static_cast<int64_t>(used.size()) || used[axis]) break;
-    used[axis] = true;
-    shape.push_back(x.shape[axis]);
-  }
-  if (shape.size() != x.shape.size() || permutation.size() != shape.size())
-    throw Error(fmt::format("{} is not a permutation of the axes of x '{}' {}", to_string(permutation), x.name, to_string(x.shape)));
-  return {{x.dtype, shape}};
+  return {{x.dtype, permuted(x.shape, permutation_of(node))}};
 }
 
 void evaluate_transpose(const Node& node, std::span<const HostTensor> in, std::span<HostTensor> out) {
@@ -104,19 +111,23 @@ void transpose_vjp(VjpContext& c) {
   c.set(0, undone ? graph.nodes[producer].inputs[0] : c.build.transpose(dy, inverse));
 }
 
-void view_transpose(const Node& node, int, const Shape&, const Strides& in_strides, Strides& out_strides, int64_t& out_offset, bool& possible) {
+void view_transpose(const Node& node, int, const Shape& in_shape, const Strides& in_strides, Strides& out_strides, int64_t& out_offset, bool& possible) {
+  permuted(in_shape, permutation_of(node));
   out_strides.clear();
   for (const int64_t axis : permutation_of(node)) out_strides.push_back(in_strides[axis]);
   out_offset = 0;
   possible = true;
 }
 
+void check_broadcast(const Shape& from, const Shape& to) {
+  if (!broadcasts_to(from, to)) throw Error(fmt::format("x {} does not broadcast to {}", to_string(from), to_string(to)));
+}
+
 std::vector<OutputType> infer_broadcast(const Graph& graph, const Node& node) {
   expect_inputs(node, 1, 1);
   const Value& x = operand(graph, node, 0, "x");
   const Shape& shape = shape_of_result(node);
-  if (x.shape.size() > shape.size() || broadcast_shapes(x.shape, shape) != shape)
-    throw Error(fmt::format("x '{}' {} does not broadcast to {}", x.name, to_string(x.shape), to_string(shape)));
+  check_broadcast(x.shape, shape);
   return {{x.dtype, shape}};
 }
 
@@ -131,6 +142,7 @@ void broadcast_vjp(VjpContext& c) {
 
 void view_broadcast(const Node& node, int, const Shape& in_shape, const Strides& in_strides, Strides& out_strides, int64_t& out_offset, bool& possible) {
   const Shape& shape = shape_of_result(node);
+  check_broadcast(in_shape, shape);
   const size_t lead = shape.size() - in_shape.size();
   out_strides.assign(shape.size(), 0);
   for (size_t i = 0; i < in_shape.size(); ++i)

@@ -76,7 +76,8 @@ void forward_tile(const AttentionShape& shape, const ForwardHead<T>& head, Scrat
   std::fill_n(w.largest, kTile, static_cast<T>(-__builtin_inf()));
   std::fill_n(w.sum, kTile, T(0));
   T* y = head.y.data + q0 * head.y.ld;
-  if (keys == 0) for (int64_t i = 0; i < nq; ++i) std::fill_n(y + i * head.y.ld, shape.depth, T(0));
+  if (keys == 0)
+    for (int64_t i = 0; i < nq; ++i) std::fill_n(y + i * head.y.ld, shape.depth, T(0));
   for (int64_t k0 = 0; k0 < keys; k0 += kTile) {
     const TileRange range{q0, nq, k0, std::min(kTile, keys - k0)};
     score_tile(shape, range, head.k, w.packed, head.mask, w.scores);
@@ -99,8 +100,11 @@ void run_attention(const KernelArgs& args) {
   parallel_for_workers(args.threads, shape.batch * shape.heads * tiles, [&](int worker, int64_t item) {
     const int64_t tile = item % tiles, h = item / tiles % shape.heads, b = item / tiles / shape.heads;
     Scratch<T> w(args, worker, shape.depth);
-    const ForwardHead<T> head{head_of<const T>(in[0], b, h), head_of<const T>(in[1], b, h / shape.group()), head_of<const T>(in[2], b, h / shape.group()),
-                              head_of<T>(y, b, h), mask_of<T>(args, 3, b, h),
+    const ForwardHead<T> head{head_of<const T>(in[0], b, h),
+                              head_of<const T>(in[1], b, h / shape.group()),
+                              head_of<const T>(in[2], b, h / shape.group()),
+                              head_of<T>(y, b, h),
+                              mask_of<T>(args, 3, b, h),
                               static_cast<T*>(lse.data) + b * lse.strides[0] + h * lse.strides[1]};
     forward_tile(shape, head, w, tile * kTile);
   });

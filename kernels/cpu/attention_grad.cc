@@ -69,14 +69,17 @@ void backward_tile(const AttentionShape& shape, const BackwardHead<T>& head, Scr
   const int64_t nq = std::min(kTile, shape.queries - q0), keys = shape.visible_keys(q0 + nq), depth = shape.depth;
   load_queries(shape, head, w, q0, nq);
   T* dq = head.dq.data + q0 * head.dq.ld;
-  if (keys == 0) for (int64_t i = 0; i < nq; ++i) std::fill_n(dq + i * head.dq.ld, depth, T(0));
+  if (keys == 0)
+    for (int64_t i = 0; i < nq; ++i) std::fill_n(dq + i * head.dq.ld, depth, T(0));
   for (int64_t k0 = 0; k0 < keys; k0 += kTile) {
     const TileRange range{q0, nq, k0, std::min(kTile, keys - k0)};
     score_tile(shape, range, head.k, w.packed_q, head.mask, w.p);
     tile_product<T>({head.v.data + k0 * head.v.ld, head.v.ld, 1, w.packed_dy, kTile, w.ds, kTile}, range.nk, kTile, depth, false);
     softmax_gradient(w, range.nk, static_cast<T>(shape.scale));
-    tile_product<T>({w.p, kTile, 1, head.dy.data + q0 * head.dy.ld, head.dy.ld, head.dv.data + k0 * head.dv.ld, head.dv.ld}, range.nk, depth, nq, true);
-    tile_product<T>({w.ds, kTile, 1, head.q.data + q0 * head.q.ld, head.q.ld, head.dk.data + k0 * head.dk.ld, head.dk.ld}, range.nk, depth, nq, true);
+    tile_product<T>({w.p, kTile, 1, head.dy.data + q0 * head.dy.ld, head.dy.ld, head.dv.data + k0 * head.dv.ld, head.dv.ld}, range.nk,
+                    depth, nq, true);
+    tile_product<T>({w.ds, kTile, 1, head.q.data + q0 * head.q.ld, head.q.ld, head.dk.data + k0 * head.dk.ld, head.dk.ld}, range.nk, depth,
+                    nq, true);
     tile_product<T>({w.ds, 1, kTile, head.k.data + k0 * head.k.ld, head.k.ld, dq, head.dq.ld}, nq, depth, range.nk, k0 > 0);
   }
 }
@@ -97,8 +100,15 @@ void run_attention_grad(const KernelArgs& args) {
     clear(dk, shape.keys, shape.depth);
     clear(dv, shape.keys, shape.depth);
     for (int64_t h = kv * shape.group(); h < (kv + 1) * shape.group(); ++h) {
-      const BackwardHead<T> head{head_of<const T>(in[0], b, h), head_of<const T>(in[1], b, h), head_of<const T>(in[2], b, kv), head_of<const T>(in[3], b, kv),
-                                 head_of<const T>(in[4], b, h), head_of<T>(out[0], b, h), dk, dv, mask_of<T>(args, 6, b, h),
+      const BackwardHead<T> head{head_of<const T>(in[0], b, h),
+                                 head_of<const T>(in[1], b, h),
+                                 head_of<const T>(in[2], b, kv),
+                                 head_of<const T>(in[3], b, kv),
+                                 head_of<const T>(in[4], b, h),
+                                 head_of<T>(out[0], b, h),
+                                 dk,
+                                 dv,
+                                 mask_of<T>(args, 6, b, h),
                                  static_cast<const T*>(in[5].data) + (b * shape.heads + h) * shape.queries};
       for (int64_t q0 = 0; q0 < shape.queries; q0 += kTile) backward_tile(shape, head, w, q0);
     }

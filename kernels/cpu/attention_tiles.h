@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "graph/ops/workspace.h"
-#include "kernels/cpu/lanes.h"
+#include "kernels/cpu/rows.h"
 #include "kernels/cpu/tile_product.h"
 #include "kernels/kernel.h"
 
@@ -28,8 +28,14 @@ struct AttentionShape {
   double scale;
   bool causal;
   AttentionShape(const TensorView& q, const TensorView& k, const Attributes& attributes)
-      : batch(q.dims[0]), heads(q.dims[1]), kv_heads(k.dims[1]), queries(q.dims[2]), keys(k.dims[2]), depth(q.dims[3]),
-        scale(attributes.get_double(Attr::scale)), causal(attributes.get_int(Attr::causal, 0) != 0) {}
+      : batch(q.dims[0]),
+        heads(q.dims[1]),
+        kv_heads(k.dims[1]),
+        queries(q.dims[2]),
+        keys(k.dims[2]),
+        depth(q.dims[3]),
+        scale(attributes.get_double(Attr::scale)),
+        causal(attributes.get_int(Attr::causal, 0) != 0) {}
   int64_t group() const { return heads / kv_heads; }
   // Key j is seen by query i iff j <= i + S - T.
   int64_t visible_keys(int64_t query_end) const { return causal ? std::clamp<int64_t>(query_end + keys - queries, 0, keys) : keys; }

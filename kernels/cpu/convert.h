@@ -8,17 +8,23 @@ namespace zeroplan::ZP_KERNEL_NAMESPACE {
 
 template <typename T>
 inline bool is_type(DType dtype) {
-  if constexpr (std::is_same_v<T, float>) return dtype == DType::f32;
-  else if constexpr (std::is_same_v<T, double>) return dtype == DType::f64;
-  else return dtype == DType::i64;
+  if constexpr (std::is_same_v<T, float>)
+    return dtype == DType::f32;
+  else if constexpr (std::is_same_v<T, double>)
+    return dtype == DType::f64;
+  else
+    return dtype == DType::i64;
 }
 
 // Floating to integer truncates towards zero; anything to boolean is a test for ≠ 0.
 template <typename To, typename From>
 inline To converted(From x) {
-  if constexpr (std::is_same_v<To, bool>) return x != From(0);
-  else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) return static_cast<To>(static_cast<int64_t>(x));
-  else return static_cast<To>(x);
+  if constexpr (std::is_same_v<To, bool>)
+    return x != From(0);
+  else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>)
+    return static_cast<To>(static_cast<int64_t>(x));
+  else
+    return static_cast<To>(x);
 }
 
 template <typename T, typename From>
@@ -36,12 +42,18 @@ inline void fetch_run(const From* from, int64_t stride, int64_t n, T* to) {
 template <typename Fn>
 inline void visit_element(DType dtype, const Fn& fn) {
   switch (dtype) {
-    case DType::f64: return fn(double{});
-    case DType::i64: return fn(int64_t{});
-    case DType::i32: return fn(int32_t{});
-    case DType::u8: return fn(uint8_t{});
-    case DType::boolean: return fn(bool{});
-    case DType::f32: return fn(float{});
+    case DType::f64:
+      return fn(double{});
+    case DType::i64:
+      return fn(int64_t{});
+    case DType::i32:
+      return fn(int32_t{});
+    case DType::u8:
+      return fn(uint8_t{});
+    case DType::boolean:
+      return fn(bool{});
+    case DType::f32:
+      return fn(float{});
   }
 }
 
@@ -56,8 +68,10 @@ inline void put(const T* from, int64_t n, const TensorView& view, int64_t offset
   visit_element(view.dtype, [&](auto zero) {
     using To = decltype(zero);
     To* to = static_cast<To*>(view.data) + offset;
-    if (stride == 1) for (int64_t i = 0; i < n; ++i) to[i] = converted<To>(from[i]);
-    else for (int64_t i = 0; i < n; ++i) to[i * stride] = converted<To>(from[i]);
+    if (stride == 1)
+      for (int64_t i = 0; i < n; ++i) to[i] = converted<To>(from[i]);
+    else
+      for (int64_t i = 0; i < n; ++i) to[i * stride] = converted<To>(from[i]);
   });
 }
 

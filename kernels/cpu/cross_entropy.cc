@@ -2,8 +2,8 @@
 #include <cmath>
 
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/lanes.h"
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/rows.h"
 #include "kernels/failures.h"
 #include "kernels/scalar/math.h"
 

@@ -28,9 +28,12 @@ void run_single(OpKind op, const KernelArgs& args) {
 // Computed in the type of the operands; boolean and bytes as float, which is exact for them.
 void run_elementwise_op(OpKind op, const KernelArgs& args) {
   const DType dtype = args.inputs[args.input_count - 1].dtype;  // where: not the condition
-  if (dtype == DType::f64) run_single<double>(op, args);
-  else if (is_integer_type(dtype)) run_single<int64_t>(op, args);
-  else run_single<float>(op, args);
+  if (dtype == DType::f64)
+    run_single<double>(op, args);
+  else if (is_integer_type(dtype))
+    run_single<int64_t>(op, args);
+  else
+    run_single<float>(op, args);
 }
 
 template <typename T>
@@ -41,8 +44,8 @@ void run_program(const KernelArgs& args) {
   chain.operand_count = args.input_count;
   chain.constant_count = static_cast<int>(constants.size());
   chain.instruction_count = static_cast<int>(code.size()) / kFields;
-  if (chain.operand_count > kMaxChainOperands || chain.constant_count > kMaxChainInstructions || chain.instruction_count > kMaxChainInstructions ||
-      chain.registers() > kMaxChainRegisters) {
+  if (chain.operand_count > kMaxChainOperands || chain.constant_count > kMaxChainInstructions ||
+      chain.instruction_count > kMaxChainInstructions || chain.registers() > kMaxChainRegisters) {
     chain_too_long();
   }
   for (int i = 0; i < chain.constant_count; ++i) chain.constants[i] = std::bit_cast<double>(constants[i]);

@@ -15,10 +15,10 @@ enum class Access : uint8_t { direct, fetched, constant };
 // Where each register lives, decided once per call.
 template <typename T>
 struct Layout {
-  Space space;                       // operand 0 is y, operand i + 1 the chain's operand i
+  Space space;  // operand 0 is y, operand i + 1 the chain's operand i
   Access access[kMaxSpaceOperands];
-  int scratch[kMaxChainRegisters];   // block of scratch, -1: read or written in place
-  int64_t rows = 1, piece = 0;       // a block is `rows` outer positions of `piece` inner elements; one of the two is 1 or whole
+  int scratch[kMaxChainRegisters];  // block of scratch, -1: read or written in place
+  int64_t rows = 1, piece = 0;      // a block is `rows` outer positions of `piece` inner elements; one of the two is 1 or whole
   int64_t pieces = 1, blocks = 0;
 };
 
@@ -51,7 +51,8 @@ void assign_scratch(const Chain<T>& chain, Layout<T>& plan) {
   bool taken[kMaxChainScratch] = {};
   for (int r = 0; r < chain.registers(); ++r) last_use[r] = -1;
   for (int i = 0; i < chain.instruction_count; ++i) {
-    for (int r : chain.instructions[i].operands) if (r >= 0) last_use[r] = i;
+    for (int r : chain.instructions[i].operands)
+      if (r >= 0) last_use[r] = i;
   }
   const auto take = [&](int r) {
     int k = 0;
@@ -84,7 +85,8 @@ struct BlockRunner {
   alignas(64) T scratch[kMaxChainScratch][kChainBlock];
 
   // Leaves the scratch as it is: zeroing it would cost more than a short call.
-  BlockRunner(const Chain<T>& c, const Layout<T>& p, const TensorView* in, const TensorView& out) : chain(c), plan(p), operands(in), y(out) {}
+  BlockRunner(const Chain<T>& c, const Layout<T>& p, const TensorView* in, const TensorView& out)
+      : chain(c), plan(p), operands(in), y(out) {}
 
   // Registers that hold one number for the whole call.
   void fill_constants() {
@@ -92,8 +94,10 @@ struct BlockRunner {
       if (plan.scratch[r] < 0) continue;
       T* to = scratch[plan.scratch[r]];
       registers[r] = to;
-      if (r >= chain.operand_count) std::fill_n(to, kChainBlock, static_cast<T>(chain.constants[r - chain.operand_count]));
-      else if (plan.access[r + 1] == Access::constant) fetch<T>(operands[r], 0, 0, kChainBlock, to);
+      if (r >= chain.operand_count)
+        std::fill_n(to, kChainBlock, static_cast<T>(chain.constants[r - chain.operand_count]));
+      else if (plan.access[r + 1] == Access::constant)
+        fetch<T>(operands[r], 0, 0, kChainBlock, to);
     }
   }
 
@@ -113,8 +117,10 @@ struct BlockRunner {
       for (int o = 0; o < chain.operand_count; ++o) {
         if (plan.access[o + 1] == Access::constant) continue;
         const int64_t stride = plan.space.inner_stride(o + 1), offset = index.offset(o + 1) + start * stride;
-        if (plan.access[o + 1] == Access::direct) registers[o] = operands[o].template as<T>() + offset;
-        else fetch<T>(operands[o], offset, stride, count, scratch[plan.scratch[o]] + row * count);
+        if (plan.access[o + 1] == Access::direct)
+          registers[o] = operands[o].template as<T>() + offset;
+        else
+          fetch<T>(operands[o], offset, stride, count, scratch[plan.scratch[o]] + row * count);
       }
     }
   }
@@ -124,8 +130,10 @@ struct BlockRunner {
     for (int i = 0; i < chain.instruction_count; ++i) {
       const auto& step = chain.instructions[i];
       const int result = chain.first_instruction() + i;
-      if (plan.scratch[result] >= 0) to = scratch[plan.scratch[result]];
-      else to = y.as<T>() + OuterIndex(plan.space, first_row).offset(0) + start * plan.space.inner_stride(0);
+      if (plan.scratch[result] >= 0)
+        to = scratch[plan.scratch[result]];
+      else
+        to = y.as<T>() + OuterIndex(plan.space, first_row).offset(0) + start * plan.space.inner_stride(0);
       const auto at = [&](int r) { return r >= 0 ? registers[r] : nullptr; };
       step.run(at(step.operands[0]), at(step.operands[1]), at(step.operands[2]), to, rows * count);
       registers[result] = to;

@@ -8,8 +8,8 @@ namespace zeroplan::ZP_KERNEL_NAMESPACE {
 inline constexpr int kMaxChainOperands = 32;
 inline constexpr int kMaxChainInstructions = 128;
 inline constexpr int kMaxChainRegisters = 256;
-inline constexpr int kMaxChainScratch = 40;   // blocks of scratch that are alive at once
-inline constexpr int64_t kChainBlock = 512;   // elements
+inline constexpr int kMaxChainScratch = 40;  // blocks of scratch that are alive at once
+inline constexpr int64_t kChainBlock = 512;  // elements
 
 // Registers: operands, constants, then one per instruction; the last instruction gives the output.
 template <typename T>

@@ -2,8 +2,8 @@
 #include <cstring>
 
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/lanes.h"
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/rows.h"
 #include "kernels/cpu/space.h"
 #include "kernels/cpu/strided_copy.h"
 #include "kernels/failures.h"

@@ -5,8 +5,8 @@
 
 #include "kernels/cpu/extents.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/lanes.h"
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/rows.h"
 #include "runtime/plan/report.h"
 
 namespace zeroplan::ZP_KERNEL_NAMESPACE {

@@ -11,7 +11,9 @@ namespace zeroplan::ZP_KERNEL_NAMESPACE {
 // Calls fn with a float or double zero. Kernels of floating-point ops exist in these two types; infer lets no other through.
 template <typename Fn>
 inline void visit_floating(DType dtype, const Fn& fn) {
-  if (dtype == DType::f64) fn(double{});
-  else fn(float{});
+  if (dtype == DType::f64)
+    fn(double{});
+  else
+    fn(float{});
 }
 }  // namespace zeroplan::ZP_KERNEL_NAMESPACE

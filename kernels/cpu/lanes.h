@@ -1,5 +1,5 @@
 #pragma once
-// Operations on sixteen lanes beside arithmetic: selection, bit patterns, sums in a fixed tree, and loops over rows with a tail.
+// Operations on sixteen lanes beside arithmetic: selection, bit patterns, folds in a fixed tree.
 #include "kernels/cpu/vector.h"
 
 namespace zeroplan::ZP_KERNEL_NAMESPACE {
@@ -20,15 +20,25 @@ ZP_INLINE Vec<float> from_bits(IntLanes x) {
   std::memcpy(&r.s, &x.s, sizeof(r.s));
   return r;
 }
-ZP_INLINE IntLanes operator<<(IntLanes a, int n) { return IntLanes{map_registers([n](auto x) ZP_LAMBDA { return x << n; }, a.s)}; }
-ZP_INLINE IntLanes operator>>(IntLanes a, int n) { return IntLanes{map_registers([n](auto x) ZP_LAMBDA { return x >> n; }, a.s)}; }
-ZP_INLINE IntLanes operator&(IntLanes a, IntLanes b) { return IntLanes{map_registers([](auto x, auto y) ZP_LAMBDA { return x & y; }, a.s, b.s)}; }
-ZP_INLINE IntLanes operator|(IntLanes a, IntLanes b) { return IntLanes{map_registers([](auto x, auto y) ZP_LAMBDA { return x | y; }, a.s, b.s)}; }
+ZP_INLINE IntLanes operator<<(IntLanes a, int n) {
+  return IntLanes{map_registers([n](auto x) ZP_LAMBDA { return x << n; }, a.s)};
+}
+ZP_INLINE IntLanes operator>>(IntLanes a, int n) {
+  return IntLanes{map_registers([n](auto x) ZP_LAMBDA { return x >> n; }, a.s)};
+}
+ZP_INLINE IntLanes operator&(IntLanes a, IntLanes b) {
+  return IntLanes{map_registers([](auto x, auto y) ZP_LAMBDA { return x & y; }, a.s, b.s)};
+}
+ZP_INLINE IntLanes operator|(IntLanes a, IntLanes b) {
+  return IntLanes{map_registers([](auto x, auto y) ZP_LAMBDA { return x | y; }, a.s, b.s)};
+}
 ZP_INLINE Vec<float> to_float(IntLanes a) {
-  return Vec<float>{map_registers([](auto x) ZP_LAMBDA {
-    typedef float F __attribute__((vector_size(sizeof(x))));
-    return __builtin_convertvector(x, F);
-  }, a.s)};
+  return Vec<float>{map_registers(
+      [](auto x) ZP_LAMBDA {
+        typedef float F __attribute__((vector_size(sizeof(x))));
+        return __builtin_convertvector(x, F);
+      },
+      a.s)};
 }
 template <typename T>
 ZP_INLINE Vec<double> to_double(Vec<T> a) {
@@ -58,18 +68,26 @@ ZP_INLINE Vec<T> lanewise(Vec<T> a, Vec<T> b, F f) {
 
 template <typename T>
 ZP_INLINE Vec<T> sqrt(Vec<T> a) {
-  return Vec<T>{map_registers([](auto x) ZP_LAMBDA {
+  return Vec<T>{map_registers(
+      [](auto x) ZP_LAMBDA {
 #if defined(__AVX512F__)
-    if constexpr (sizeof(T) == 4) return (decltype(x))_mm512_maskz_sqrt_ps(0xffff, (__m512)x);
-    else return (decltype(x))_mm512_maskz_sqrt_pd(0xff, (__m512d)x);
+        if constexpr (sizeof(T) == 4)
+          return (decltype(x))_mm512_maskz_sqrt_ps(0xffff, (__m512)x);
+        else
+          return (decltype(x))_mm512_maskz_sqrt_pd(0xff, (__m512d)x);
 #elif defined(__AVX__)
-    if constexpr (sizeof(T) == 4) return (decltype(x))_mm256_sqrt_ps((__m256)x);
-    else return (decltype(x))_mm256_sqrt_pd((__m256d)x);
+        if constexpr (sizeof(T) == 4)
+          return (decltype(x))_mm256_sqrt_ps((__m256)x);
+        else
+          return (decltype(x))_mm256_sqrt_pd((__m256d)x);
 #else
-    if constexpr (sizeof(T) == 4) return (decltype(x))_mm_sqrt_ps((__m128)x);
-    else return (decltype(x))_mm_sqrt_pd((__m128d)x);
+        if constexpr (sizeof(T) == 4)
+          return (decltype(x))_mm_sqrt_ps((__m128)x);
+        else
+          return (decltype(x))_mm_sqrt_pd((__m128d)x);
 #endif
-  }, a.s)};
+      },
+      a.s)};
 }
 
 // ((lane i op lane i+8) op …+4) op …: a fixed tree.
@@ -83,61 +101,8 @@ ZP_INLINE T fold_lanes(Vec<T> a, F f) {
   return x[0];
 }
 template <typename T>
-ZP_INLINE T sum_lanes(Vec<T> a) { return fold_lanes(a, [](T x, T y) { return x + y; }); }
-
-// One position of a loop over lanes: all sixteen, or the first `n`; lanes past the end read as `fill` and are not written.
-template <typename T>
-struct WholeLanes {
-  int64_t i;
-  ZP_INLINE Vec<T> load(const T* p) const { return Vec<T>::load(p + i); }
-  ZP_INLINE void store(T* p, Vec<T> v) const { v.store(p + i); }
-  ZP_INLINE Vec<T> keep(Vec<T> v, T) const { return v; }
-};
-template <typename T>
-struct PartLanes {
-  int64_t i, n;
-  ZP_INLINE Vec<T> load(const T* p) const { return Vec<T>::load_part(p + i, n); }
-  ZP_INLINE void store(T* p, Vec<T> v) const { v.store_part(p + i, n); }
-  ZP_INLINE Vec<T> keep(Vec<T> v, T fill) const {
-    T x[kLanes];
-    v.store(x);
-    for (int64_t k = n; k < kLanes; ++k) x[k] = fill;
-    return Vec<T>::load(x);
-  }
-};
-
-template <typename T, typename F>
-ZP_INLINE void for_lanes(int64_t n, F f) {
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) f(WholeLanes<T>{i});
-  if (i < n) f(PartLanes<T>{i, n - i});
-}
-
-// Sum over n elements of what term(position) gives; four chains of lanes, so that additions overlap.
-template <typename T, typename F>
-ZP_INLINE T sum_over(int64_t n, F term) {
-  Vec<T> a(T(0)), b(T(0)), c(T(0)), d(T(0));
-  int64_t i = 0;
-  for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
-    a += term(WholeLanes<T>{i});
-    b += term(WholeLanes<T>{i + kLanes});
-    c += term(WholeLanes<T>{i + 2 * kLanes});
-    d += term(WholeLanes<T>{i + 3 * kLanes});
-  }
-  for (; i + kLanes <= n; i += kLanes) a += term(WholeLanes<T>{i});
-  if (i < n) b += PartLanes<T>{i, n - i}.keep(term(PartLanes<T>{i, n - i}), T(0));
-  return sum_lanes((a + b) + (c + d));
-}
-
-template <typename T>
-ZP_INLINE T max_over(const T* x, int64_t n) {
-  const auto larger = [](T p, T q) { return p > q || p != p ? p : q; };
-  Vec<T> best(-__builtin_inf());
-  for_lanes<T>(n, [&](auto at) {
-    const Vec<T> v = at.keep(at.load(x), static_cast<T>(-__builtin_inf()));
-    best = select((best > v) | (best != best), best, v);
-  });
-  return fold_lanes(best, larger);
+ZP_INLINE T sum_lanes(Vec<T> a) {
+  return fold_lanes(a, [](T x, T y) { return x + y; });
 }
 
 }  // namespace zeroplan::ZP_KERNEL_NAMESPACE

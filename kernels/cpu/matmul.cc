@@ -21,8 +21,10 @@ struct MatrixForm {
 };
 
 MatrixForm matrix_form(int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride) {
-  if ((column_stride == 1 || columns <= 1) && (rows <= 1 || row_stride >= columns)) return {false, rows <= 1 ? std::max<int64_t>(columns, 1) : row_stride};
-  check((row_stride == 1 || rows <= 1) && (columns <= 1 || column_stride >= rows), "matmul was given a matrix with neither rows nor columns contiguous");
+  if ((column_stride == 1 || columns <= 1) && (rows <= 1 || row_stride >= columns))
+    return {false, rows <= 1 ? std::max<int64_t>(columns, 1) : row_stride};
+  check((row_stride == 1 || rows <= 1) && (columns <= 1 || column_stride >= rows),
+        "matmul was given a matrix with neither rows nor columns contiguous");
   return {true, columns <= 1 ? std::max<int64_t>(rows, 1) : column_stride};
 }
 
@@ -107,7 +109,8 @@ MatmulShape matmul_shape(const TensorView& a, const TensorView& b, const TensorV
 template <typename T>
 void run_matmul(const KernelArgs& args) {
   const TensorView &first = args.inputs[0], &second = args.inputs[1];
-  const TensorView a = as_matrix(first, true), b = as_matrix(second, false), y = as_result(args.outputs[0], first.rank == 1, second.rank == 1);
+  const TensorView a = as_matrix(first, true), b = as_matrix(second, false),
+                   y = as_result(args.outputs[0], first.rank == 1, second.rank == 1);
   if (count_elements(y) == 0) return;
   T* out = static_cast<T*>(y.data);
   if (a.dims[a.rank - 1] == 0) {
@@ -122,7 +125,8 @@ void run_matmul(const KernelArgs& args) {
     const OuterIndex index(s.batch, i / s.batch.inner());
     const int64_t along = i % s.batch.inner();
     const auto at = [&](int operand) { return index.offset(operand) + along * s.batch.inner_stride(operand); };
-    product(s.a, s.b, s.m, s.n, s.k, static_cast<const T*>(first.data) + at(0), static_cast<const T*>(second.data) + at(1), out + at(2), s.ldc);
+    product(s.a, s.b, s.m, s.n, s.k, static_cast<const T*>(first.data) + at(0), static_cast<const T*>(second.data) + at(1), out + at(2),
+            s.ldc);
   });
 }
 

@@ -37,32 +37,34 @@ void backward(const KernelArgs& args, const NormBackward<T>& n) {
 void layer_norm_kernel(const KernelArgs& args) {
   visit_floating(args.outputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
-    forward<T, true>(args, {input<T>(args, 0), input<T>(args, 1), input<T>(args, 2), output<T>(args, 0), output<T>(args, 1), output<T>(args, 2),
-                            columns_of(args.inputs[0]), args.attributes->get_double(Attr::epsilon)});
+    forward<T, true>(args, {input<T>(args, 0), input<T>(args, 1), input<T>(args, 2), output<T>(args, 0), output<T>(args, 1),
+                            output<T>(args, 2), columns_of(args.inputs[0]), args.attributes->get_double(Attr::epsilon)});
   });
 }
 
 void rms_norm_kernel(const KernelArgs& args) {
   visit_floating(args.outputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
-    forward<T, false>(args, {input<T>(args, 0), input<T>(args, 1), nullptr, output<T>(args, 0), nullptr, output<T>(args, 1), columns_of(args.inputs[0]),
-                             args.attributes->get_double(Attr::epsilon)});
+    forward<T, false>(args, {input<T>(args, 0), input<T>(args, 1), nullptr, output<T>(args, 0), nullptr, output<T>(args, 1),
+                             columns_of(args.inputs[0]), args.attributes->get_double(Attr::epsilon)});
   });
 }
 
 void layer_norm_grad_kernel(const KernelArgs& args) {
   visit_floating(args.outputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
-    backward<T, true>(args, {input<T>(args, 0), input<T>(args, 1), input<T>(args, 2), input<T>(args, 3), input<T>(args, 4), output<T>(args, 0),
-                             output<T>(args, 1), output<T>(args, 2), static_cast<double*>(args.workspace), rows_of(args.inputs[0]), columns_of(args.inputs[0])});
+    backward<T, true>(args, {input<T>(args, 0), input<T>(args, 1), input<T>(args, 2), input<T>(args, 3), input<T>(args, 4),
+                             output<T>(args, 0), output<T>(args, 1), output<T>(args, 2), static_cast<double*>(args.workspace),
+                             rows_of(args.inputs[0]), columns_of(args.inputs[0])});
   });
 }
 
 void rms_norm_grad_kernel(const KernelArgs& args) {
   visit_floating(args.outputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
-    backward<T, false>(args, {input<T>(args, 0), input<T>(args, 1), input<T>(args, 2), nullptr, input<T>(args, 3), output<T>(args, 0), output<T>(args, 1),
-                              nullptr, static_cast<double*>(args.workspace), rows_of(args.inputs[0]), columns_of(args.inputs[0])});
+    backward<T, false>(
+        args, {input<T>(args, 0), input<T>(args, 1), input<T>(args, 2), nullptr, input<T>(args, 3), output<T>(args, 0), output<T>(args, 1),
+               nullptr, static_cast<double*>(args.workspace), rows_of(args.inputs[0]), columns_of(args.inputs[0])});
   });
 }
 

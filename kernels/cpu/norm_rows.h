@@ -1,7 +1,7 @@
 #pragma once
 // Rows of layer_norm and rms_norm and their gradients; contiguous [R, C]. kCentered: layer_norm (mean is subtracted).
 #include "graph/ops/workspace.h"
-#include "kernels/cpu/lanes.h"
+#include "kernels/cpu/rows.h"
 #include "kernels/kernel.h"
 #include "kernels/scalar/math.h"
 
@@ -29,8 +29,10 @@ void norm_row(const NormForward<T>& n, int64_t row) {
   const T rstd = T(1) / sqrt(squares / static_cast<T>(c) + static_cast<T>(n.epsilon));
   const Vec<T> r(rstd);
   const T *gamma = n.gamma, *beta = n.beta;
-  if (beta) for_lanes<T>(c, [=](auto at) ZP_LAMBDA { at.store(y, (at.load(x) - m) * r * at.load(gamma) + at.load(beta)); });
-  else for_lanes<T>(c, [=](auto at) ZP_LAMBDA { at.store(y, (at.load(x) - m) * r * at.load(gamma)); });
+  if (beta)
+    for_lanes<T>(c, [=](auto at) ZP_LAMBDA { at.store(y, (at.load(x) - m) * r * at.load(gamma) + at.load(beta)); });
+  else
+    for_lanes<T>(c, [=](auto at) ZP_LAMBDA { at.store(y, (at.load(x) - m) * r * at.load(gamma)); });
   if (kCentered) n.mean[row] = mean;
   n.rstd[row] = rstd;
 }
@@ -75,7 +77,8 @@ void norm_grad_columns(const NormBackward<T>& n, int64_t first, int64_t last, do
     dbeta.store(part[1]);
     const int64_t count = n.columns - at.i < kLanes ? n.columns - at.i : kLanes;
     for (int64_t i = 0; i < count; ++i) sums[at.i + i] += part[0][i];
-    if (kCentered) for (int64_t i = 0; i < count; ++i) sums[n.columns + at.i + i] += part[1][i];
+    if (kCentered)
+      for (int64_t i = 0; i < count; ++i) sums[n.columns + at.i + i] += part[1][i];
   });
 }
 

@@ -4,8 +4,8 @@
 
 #include "kernels/cpu/extents.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/lanes.h"
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/rows.h"
 #include "kernels/failures.h"
 #include "kernels/scalar/optimizer.h"
 #include "runtime/plan/report.h"
@@ -63,8 +63,10 @@ void update_range(const Buffers<T>& b, int64_t begin, int64_t end, bool first_st
     }
     if constexpr (kRule == Rule::adamw || kRule == Rule::adam) {
       Vec<T> mean = at.load(m), square = at.load(v);
-      if constexpr (kRule == Rule::adamw) adamw_step(p, gradient, mean, square, s);
-      else adam_step(p, gradient, mean, square, s);
+      if constexpr (kRule == Rule::adamw)
+        adamw_step(p, gradient, mean, square, s);
+      else
+        adam_step(p, gradient, mean, square, s);
       at.store(m, mean);
       at.store(v, square);
     }
@@ -75,10 +77,14 @@ void update_range(const Buffers<T>& b, int64_t begin, int64_t end, bool first_st
 
 template <typename T>
 void update_extent(Rule rule, const Buffers<T>& b, int64_t begin, int64_t end, bool first_step, const StepScalars<T>& s) {
-  if (rule == Rule::adamw) update_range<T, Rule::adamw>(b, begin, end, first_step, s);
-  else if (rule == Rule::adam) update_range<T, Rule::adam>(b, begin, end, first_step, s);
-  else if (rule == Rule::sgd) update_range<T, Rule::sgd>(b, begin, end, first_step, s);
-  else update_range<T, Rule::sgd_momentum>(b, begin, end, first_step, s);
+  if (rule == Rule::adamw)
+    update_range<T, Rule::adamw>(b, begin, end, first_step, s);
+  else if (rule == Rule::adam)
+    update_range<T, Rule::adam>(b, begin, end, first_step, s);
+  else if (rule == Rule::sgd)
+    update_range<T, Rule::sgd>(b, begin, end, first_step, s);
+  else
+    update_range<T, Rule::sgd_momentum>(b, begin, end, first_step, s);
 }
 
 template <typename T>
@@ -94,8 +100,10 @@ void run_update(const KernelArgs& args) {
   for_extents(*args.unit, [&](int64_t first, int64_t count, const UnitExtent& extent) {
     const StepScalars<T> s = step_scalars<T>(*args.scalars, report, rule, extent.decay);
     parallel_ranges(args.threads, count, kGrain, [&](int64_t begin, int64_t end) {
-      if (skip) std::fill(b.gradient + first + begin, b.gradient + first + end, T(0));
-      else update_extent(rule, b, first + begin, first + end, args.scalars->step == 1, s);
+      if (skip)
+        std::fill(b.gradient + first + begin, b.gradient + first + end, T(0));
+      else
+        update_extent(rule, b, first + begin, first + end, args.scalars->step == 1, s);
     });
   });
 }

@@ -3,8 +3,8 @@
 #include <limits>
 
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/lanes.h"
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/rows.h"
 #include "kernels/cpu/space.h"
 
 namespace zeroplan::ZP_KERNEL_NAMESPACE {
@@ -12,7 +12,7 @@ namespace zeroplan::ZP_KERNEL_NAMESPACE {
 namespace {
 
 constexpr int64_t kSumRun = 4096;    // elements added in lanes before the sum moves on in double
-constexpr int64_t kColumnRows = 64;  // rows added in T before the sum moves on
+constexpr int64_t kColumnRows = 16;  // rows added in T before the sum moves on in double
 
 // The operand cut into the axes that stay (in the order of y) and those that are reduced.
 struct ReduceSpaces {
@@ -42,22 +42,38 @@ ReduceSpaces split_axes(const KernelArgs& args) {
 
 struct SumOp {
   template <typename V>
-  static ZP_INLINE V join(V a, V b) { return a + b; }
+  static ZP_INLINE V join(V a, V b) {
+    return a + b;
+  }
   template <typename T>
-  static T start() { return T(0); }
+  static T start() {
+    return T(0);
+  }
 };
 struct MaxOp {
   static ZP_INLINE float join(float a, float b) { return a > b || a != a ? a : b; }
   static ZP_INLINE double join(double a, double b) { return a > b || a != a ? a : b; }
   static ZP_INLINE int64_t join(int64_t a, int64_t b) { return a > b ? a : b; }
   template <typename T>
-  static ZP_INLINE Vec<T> join(Vec<T> a, Vec<T> b) { return select((a > b) | (a != a), a, b); }
+  static ZP_INLINE Vec<T> join(Vec<T> a, Vec<T> b) {
+    return select((a > b) | (a != a), a, b);
+  }
   template <typename T>
   static T start() {
-    if constexpr (std::numeric_limits<T>::has_infinity) return -std::numeric_limits<T>::infinity();
-    else return std::numeric_limits<T>::min();
+    if constexpr (std::numeric_limits<T>::has_infinity)
+      return -std::numeric_limits<T>::infinity();
+    else
+      return std::numeric_limits<T>::min();
   }
 };
+
+// max_over, and a nan wins.
+template <typename T>
+T max_with_nan(const T* x, int64_t n) {
+  Vec<T> best(-__builtin_inf());
+  for_lanes<T>(n, [&](auto at) ZP_LAMBDA { best = MaxOp::join(best, at.keep(at.load(x), static_cast<T>(-__builtin_inf()))); });
+  return fold_lanes(best, [](T p, T q) { return MaxOp::join(p, q); });
+}
 
 // One result from x at the reduced positions. Wide: the type that partial results are joined in.
 template <typename Op, typename T, typename Wide>
@@ -71,8 +87,10 @@ Wide reduce_one(const Space& reduced, const T* x) {
       if (stride == 1) {
         for (int64_t i = 0; i < inner; i += kSumRun) {
           const int64_t n = std::min(kSumRun, inner - i);
-          if constexpr (std::is_same_v<Op, SumOp>) total = Op::join(total, static_cast<Wide>(sum_over<T>(n, [&](auto at) ZP_LAMBDA { return at.load(run + i); })));
-          else total = Op::join(total, static_cast<Wide>(max_over(run + i, n)));
+          if constexpr (std::is_same_v<Op, SumOp>)
+            total = Op::join(total, static_cast<Wide>(sum_over<T>(n, [&](auto at) ZP_LAMBDA { return at.load(run + i); })));
+          else
+            total = Op::join(total, static_cast<Wide>(max_with_nan(run + i, n)));
         }
         continue;
       }
@@ -86,8 +104,9 @@ Wide reduce_one(const Space& reduced, const T* x) {
 template <typename Op, typename T>
 void reduce_columns(const Space& reduced, const T* x, T* y, int64_t n, double divisor) {
   const int64_t rows = reduced.inner(), stride = reduced.inner_stride(0), outer = reduced.outer();
-  Vec<T> total[4], part[4];
-  for (auto& t : total) t = Vec<T>(Op::template start<T>());
+  Vec<double> total[4];
+  Vec<T> part[4];
+  for (auto& t : total) t = Vec<double>(Op::template start<double>());
   const bool whole = n == 4 * kLanes;
   OuterIndex index(reduced, 0);
   for (int64_t o = 0; o < outer; ++o, index.next()) {
@@ -101,12 +120,12 @@ void reduce_columns(const Space& reduced, const T* x, T* y, int64_t n, double di
           part[k] = Op::join(part[k], whole ? Vec<T>::load(row + k * kLanes) : Vec<T>::load_part(row + k * kLanes, left));
         }
       }
-      for (int k = 0; k < 4; ++k) total[k] = Op::join(total[k], part[k]);
+      for (int k = 0; k < 4; ++k) total[k] = Op::join(total[k], to_double(part[k]));
     }
   }
-  T result[4 * kLanes];
+  double result[4 * kLanes];
   for (int k = 0; k < 4; ++k) total[k].store(result + k * kLanes);
-  for (int64_t i = 0; i < n; ++i) y[i] = divisor == 1 ? result[i] : static_cast<T>(result[i] / divisor);
+  for (int64_t i = 0; i < n; ++i) y[i] = static_cast<T>(result[i] / divisor);
 }
 
 // y contiguous, in the order of the kept axes.
@@ -122,8 +141,10 @@ void reduce(const ReduceSpaces& s, const T* x, T* y, double divisor, int threads
       const T* from = x + index.offset(0) + first * stride;
       T* to = y + item / pieces * inner + first;
       if constexpr (std::is_floating_point_v<T>) {
-        if (columns) reduce_columns<Op>(s.reduced, from, to, std::min(width, inner - first), divisor);
-        else *to = static_cast<T>(reduce_one<Op, T, Wide>(s.reduced, from) / divisor);
+        if (columns)
+          reduce_columns<Op>(s.reduced, from, to, std::min(width, inner - first), divisor);
+        else
+          *to = static_cast<T>(reduce_one<Op, T, Wide>(s.reduced, from) / divisor);
       } else {
         *to = static_cast<T>(reduce_one<Op, T, Wide>(s.reduced, from));
       }
@@ -138,10 +159,14 @@ void run_reduce(const KernelArgs& args, bool mean) {
   if (count_elements(y) == 0) return;
   ReduceSpaces s = split_axes(args);
   const double divisor = mean ? s.divisor : 1;
-  if (x.dtype == DType::f32) reduce<Op, float, double>(s, static_cast<const float*>(x.data), static_cast<float*>(y.data), divisor, args.threads);
-  else if (x.dtype == DType::f64) reduce<Op, double, double>(s, static_cast<const double*>(x.data), static_cast<double*>(y.data), divisor, args.threads);
-  else if (x.dtype == DType::i64) reduce<Op, int64_t, int64_t>(s, static_cast<const int64_t*>(x.data), static_cast<int64_t*>(y.data), 1, args.threads);
-  else reduce<Op, int32_t, int64_t>(s, static_cast<const int32_t*>(x.data), static_cast<int32_t*>(y.data), 1, args.threads);
+  if (x.dtype == DType::f32)
+    reduce<Op, float, double>(s, static_cast<const float*>(x.data), static_cast<float*>(y.data), divisor, args.threads);
+  else if (x.dtype == DType::f64)
+    reduce<Op, double, double>(s, static_cast<const double*>(x.data), static_cast<double*>(y.data), divisor, args.threads);
+  else if (x.dtype == DType::i64)
+    reduce<Op, int64_t, int64_t>(s, static_cast<const int64_t*>(x.data), static_cast<int64_t*>(y.data), 1, args.threads);
+  else
+    reduce<Op, int32_t, int64_t>(s, static_cast<const int32_t*>(x.data), static_cast<int32_t*>(y.data), 1, args.threads);
 }
 
 }  // namespace

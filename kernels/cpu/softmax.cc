@@ -1,7 +1,7 @@
 // softmax and softmax_grad over the last axis; contiguous [rows, C].
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/lanes.h"
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/rows.h"
 #include "kernels/cpu/space.h"
 #include "kernels/scalar/math.h"
 

@@ -15,8 +15,10 @@ constexpr int64_t kTransposeTile = 32;
 // to[i·to_stride] = from[i·from_stride]
 template <typename W>
 void copy_run(const W* from, int64_t from_stride, W* to, int64_t to_stride, int64_t n) {
-  if (from_stride == 1 && to_stride == 1) std::memcpy(to, from, static_cast<size_t>(n) * sizeof(W));
-  else for (int64_t i = 0; i < n; ++i) to[i * to_stride] = from[i * from_stride];
+  if (from_stride == 1 && to_stride == 1)
+    std::memcpy(to, from, static_cast<size_t>(n) * sizeof(W));
+  else
+    for (int64_t i = 0; i < n; ++i) to[i * to_stride] = from[i * from_stride];
 }
 
 // to[r·to_ld + c] = from[c·from_ld + r], tile by tile.
@@ -67,7 +69,8 @@ void copy_rows(const Space& s, const W* from, W* to, int threads) {
     OuterIndex index(s, begin / pieces);
     for (int64_t item = begin; item < end; ++item) {
       const int64_t start = item % pieces * kPiece, count = std::min(kPiece, inner - start);
-      copy_run(from + index.offset(0) + start * s.inner_stride(0), s.inner_stride(0), to + index.offset(1) + start * s.inner_stride(1), s.inner_stride(1), count);
+      copy_run(from + index.offset(0) + start * s.inner_stride(0), s.inner_stride(0), to + index.offset(1) + start * s.inner_stride(1),
+               s.inner_stride(1), count);
       if (item % pieces == pieces - 1) index.next();
     }
   });
@@ -82,8 +85,10 @@ void copy_strided(const TensorView& from, const TensorView& to, int threads) {
   visit_width(to.dtype, [&](auto zero) {
     using W = decltype(zero);
     const int axis = transposed_axis(space);
-    if (axis >= 0) copy_transposed(space, axis, static_cast<const W*>(from.data), static_cast<W*>(to.data), threads);
-    else copy_rows(space, static_cast<const W*>(from.data), static_cast<W*>(to.data), threads);
+    if (axis >= 0)
+      copy_transposed(space, axis, static_cast<const W*>(from.data), static_cast<W*>(to.data), threads);
+    else
+      copy_rows(space, static_cast<const W*>(from.data), static_cast<W*>(to.data), threads);
   });
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #define ZP_INLINE inline __attribute__((always_inline))
 #define ZP_LAMBDA __attribute__((always_inline))
@@ -55,34 +56,41 @@ ZP_INLINE S splat_registers(T x) {
     const auto half = splat_registers<decltype(S::lo)>(x);
     return S{half, half};
   } else {
-    S s;
-    for (unsigned i = 0; i < sizeof(S) / sizeof(T); ++i) s[i] = x;
-    return s;
+    return x - S{};  // becomes a broadcast; x - 0 is x, also for -0
   }
 }
 
 template <typename T>
-struct IntOf;
-template <>
-struct IntOf<float> { using type = int32_t; };
-template <>
-struct IntOf<double> { using type = int64_t; };
-template <>
-struct IntOf<int32_t> { using type = int32_t; };
-template <>
-struct IntOf<int64_t> { using type = int64_t; };
+using IntOf = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
 
 // Lanes that are all ones or all zeros.
 template <typename T>
 struct Mask {
-  using S = typename StorageOf<typename IntOf<T>::type, kLanes>::type;
+  using S = typename StorageOf<IntOf<T>, kLanes>::type;
   S s;
-  friend ZP_INLINE Mask operator&(Mask a, Mask b) { return {map_registers([](auto x, auto y) ZP_LAMBDA { return x & y; }, a.s, b.s)}; }
-  friend ZP_INLINE Mask operator|(Mask a, Mask b) { return {map_registers([](auto x, auto y) ZP_LAMBDA { return x | y; }, a.s, b.s)}; }
+  friend ZP_INLINE Mask operator&(Mask a, Mask b) {
+    return {map_registers([](auto x, auto y) ZP_LAMBDA { return x & y; }, a.s, b.s)};
+  }
+  friend ZP_INLINE Mask operator|(Mask a, Mask b) {
+    return {map_registers([](auto x, auto y) ZP_LAMBDA { return x | y; }, a.s, b.s)};
+  }
 };
 
-#define ZP_VEC_BINARY(result, sign) \
-  friend ZP_INLINE result operator sign(Vec a, Vec b) { return result{map_registers([](auto x, auto y) ZP_LAMBDA { return x sign y; }, a.s, b.s)}; }
+#define ZP_VEC_BINARY(sign)                                                                 \
+  friend ZP_INLINE Vec operator sign(Vec a, Vec b) {                                        \
+    return Vec{map_registers([](auto x, auto y) ZP_LAMBDA { return x sign y; }, a.s, b.s)}; \
+  }
+
+// The cast is for clang, whose comparisons of doubles give long long.
+#define ZP_VEC_COMPARE(sign)                                                         \
+  friend ZP_INLINE Mask<T> operator sign(Vec a, Vec b) {                             \
+    return {map_registers(                                                           \
+        [](auto x, auto y) ZP_LAMBDA {                                               \
+          typedef IntOf<T> I __attribute__((vector_size(sizeof(x)))); \
+          return (I)(x sign y);                                                      \
+        },                                                                           \
+        a.s, b.s)};                                                                  \
+  }
 
 template <typename T>
 struct Vec {
@@ -108,19 +116,22 @@ struct Vec {
     store(buffer);
     for (int64_t i = 0; i < n; ++i) p[i] = buffer[i];
   }
-  friend ZP_INLINE Vec operator-(Vec a) { return Vec{map_registers([](auto x) ZP_LAMBDA { return -x; }, a.s)}; }
-  ZP_VEC_BINARY(Vec, +)
-  ZP_VEC_BINARY(Vec, -)
-  ZP_VEC_BINARY(Vec, *)
-  ZP_VEC_BINARY(Vec, /)
-  ZP_VEC_BINARY(Mask<T>, <)
-  ZP_VEC_BINARY(Mask<T>, >)
-  ZP_VEC_BINARY(Mask<T>, <=)
-  ZP_VEC_BINARY(Mask<T>, >=)
-  ZP_VEC_BINARY(Mask<T>, ==)
-  ZP_VEC_BINARY(Mask<T>, !=)
+  friend ZP_INLINE Vec operator-(Vec a) {
+    return Vec{map_registers([](auto x) ZP_LAMBDA { return -x; }, a.s)};
+  }
+  ZP_VEC_BINARY(+)
+  ZP_VEC_BINARY(-)
+  ZP_VEC_BINARY(*)
+  ZP_VEC_BINARY(/)
+  ZP_VEC_COMPARE(<)
+  ZP_VEC_COMPARE(>)
+  ZP_VEC_COMPARE(<=)
+  ZP_VEC_COMPARE(>=)
+  ZP_VEC_COMPARE(==)
+  ZP_VEC_COMPARE(!=)
   ZP_INLINE Vec& operator+=(Vec b) { return *this = *this + b; }
 };
 #undef ZP_VEC_BINARY
+#undef ZP_VEC_COMPARE
 
 }  // namespace zeroplan::ZP_KERNEL_NAMESPACE

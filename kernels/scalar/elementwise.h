@@ -4,26 +4,26 @@
 
 namespace zeroplan::ZP_KERNEL_NAMESPACE {
 
-#define ZP_UNARY(name, expression)               \
-  struct name {                                  \
-    template <typename V>                        \
-    static ZP_DEVICE V apply(V x) {              \
-      return expression;                         \
-    }                                            \
+#define ZP_UNARY(name, expression)  \
+  struct name {                     \
+    template <typename V>           \
+    static ZP_DEVICE V apply(V x) { \
+      return expression;            \
+    }                               \
   };
-#define ZP_BINARY(name, expression)              \
-  struct name {                                  \
-    template <typename V>                        \
-    static ZP_DEVICE V apply(V a, V b) {         \
-      return expression;                         \
-    }                                            \
+#define ZP_BINARY(name, expression)      \
+  struct name {                          \
+    template <typename V>                \
+    static ZP_DEVICE V apply(V a, V b) { \
+      return expression;                 \
+    }                                    \
   };
-#define ZP_TERNARY(name, expression)             \
-  struct name {                                  \
-    template <typename V>                        \
-    static ZP_DEVICE V apply(V a, V b, V c) {    \
-      return expression;                         \
-    }                                            \
+#define ZP_TERNARY(name, expression)          \
+  struct name {                               \
+    template <typename V>                     \
+    static ZP_DEVICE V apply(V a, V b, V c) { \
+      return expression;                      \
+    }                                         \
   };
 
 ZP_UNARY(Identity, x)
@@ -40,13 +40,13 @@ ZP_UNARY(Tanh, tanh(x))
 ZP_UNARY(Sigmoid, sigmoid(x))
 ZP_UNARY(Erf, erf(x))
 ZP_UNARY(Relu, select(x < V(0), V(0), x))
-ZP_UNARY(Silu, x * sigmoid(x))
+ZP_UNARY(Silu, x* sigmoid(x))
 ZP_UNARY(LogicalNot, select(x == V(0), V(1), V(0)))
 ZP_UNARY(IsNan, select(x != x, V(1), V(0)))
 
 ZP_BINARY(Add, a + b)
 ZP_BINARY(Sub, a - b)
-ZP_BINARY(Mul, a * b)
+ZP_BINARY(Mul, a* b)
 ZP_BINARY(Div, a / b)
 ZP_BINARY(Pow, lanewise(a, b, [](auto x, auto y) { return sizeof(x) == 4 ? __builtin_powf(x, y) : __builtin_pow(x, y); }))
 ZP_BINARY(Maximum, select((a > b) | (a != a), a, b))
@@ -70,15 +70,14 @@ struct GeluErf {
 struct GeluTanh {
   template <typename V>
   static ZP_DEVICE V apply(V x) {
-    const V u = V(0.79788456080286535588) * (x + V(0.044715) * x * x * x);
-    return V(0.5) * x * (V(1) + tanh(u));
+    return x * sigmoid(V(2 * 0.79788456080286535588) * (x + V(0.044715) * x * x * x));  // ½ (1 + tanh u) is the sigmoid of 2u
   }
 };
 
 // Gradients: a = dy, b = x, except TanhGrad and SigmoidGrad, where b = y.
 ZP_BINARY(ReluGrad, select(b > V(0), a, V(0)))
-ZP_BINARY(TanhGrad, a * (V(1) - b * b))
-ZP_BINARY(SigmoidGrad, a * b * (V(1) - b))
+ZP_BINARY(TanhGrad, a*(V(1) - b * b))
+ZP_BINARY(SigmoidGrad, a* b*(V(1) - b))
 struct SiluGrad {
   template <typename V>
   static ZP_DEVICE V apply(V dy, V x) {
@@ -98,9 +97,9 @@ struct GeluTanhGrad {
   template <typename V>
   static ZP_DEVICE V apply(V dy, V x) {
     const V x2 = x * x;
-    const V t = tanh(V(0.79788456080286535588) * (x + V(0.044715) * x * x2));
-    const V du = V(0.79788456080286535588) * (V(1) + V(3 * 0.044715) * x2);
-    return dy * (V(0.5) * (V(1) + t) + V(0.5) * x * (V(1) - t * t) * du);
+    const V s = sigmoid(V(2 * 0.79788456080286535588) * (x + V(0.044715) * x * x2));
+    const V slope = V(2 * 0.79788456080286535588) * (V(1) + V(3 * 0.044715) * x2);  // of the sigmoid's argument
+    return dy * (s + x * s * (V(1) - s) * slope);
   }
 };
 

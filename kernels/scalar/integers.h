@@ -7,11 +7,11 @@ namespace zeroplan::ZP_KERNEL_NAMESPACE {
 ZP_DEVICE int64_t wrapped(uint64_t bits) { return static_cast<int64_t>(bits); }
 ZP_DEVICE uint64_t bits_of(int64_t x) { return static_cast<uint64_t>(x); }
 
-#define ZP_INTEGER(name, expression)                                                                              \
-  struct name {                                                                                                   \
+#define ZP_INTEGER(name, expression)                                                                                     \
+  struct name {                                                                                                          \
     static ZP_DEVICE int64_t apply([[maybe_unused]] int64_t a, [[maybe_unused]] int64_t b, [[maybe_unused]] int64_t c) { \
-      return expression;                                                                                          \
-    }                                                                                                             \
+      return expression;                                                                                                 \
+    }                                                                                                                    \
   };
 ZP_INTEGER(IntIdentity, a)
 ZP_INTEGER(IntNeg, wrapped(0 - bits_of(a)))

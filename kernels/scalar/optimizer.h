@@ -7,20 +7,22 @@ namespace zeroplan::ZP_KERNEL_NAMESPACE {
 // T: float or double.
 template <typename T>
 struct StepScalars {
-  T weight;             // W, that gradients are divided by
-  T factor;             // of clipping
-  T decay;              // adamw: 1 - lr·λ; adam, sgd: λ
+  T weight;  // W, that gradients are divided by
+  T factor;  // of clipping
+  T decay;   // adamw: 1 - lr·λ; adam, sgd: λ
   T beta2;
-  T rest1, rest2;       // 1 - β1, 1 - β2
-  T step_size;          // lr / (1 - β1^t)
-  T root_correction;    // sqrt(1 - β2^t)
+  T rest1, rest2;     // 1 - β1, 1 - β2
+  T step_size;        // lr / (1 - β1^t)
+  T root_correction;  // sqrt(1 - β2^t)
   T epsilon;
   T lr, momentum;
 };
 
 // g as the optimizer sees it.
 template <typename V, typename T>
-ZP_DEVICE V scaled_gradient(V gradient, const StepScalars<T>& s) { return gradient / V(s.weight) * V(s.factor); }
+ZP_DEVICE V scaled_gradient(V gradient, const StepScalars<T>& s) {
+  return gradient / V(s.weight) * V(s.factor);
+}
 
 // torch.optim.Adam, _single_tensor_adam: m by lerp, v, then p - step_size · m / (sqrt(v) / sqrt(1 - β2^t) + ε).
 template <typename V, typename T>
@@ -40,7 +42,9 @@ ZP_DEVICE void adam_step(V& p, V g, V& m, V& v, const StepScalars<T>& s) {
 }
 // torch.optim.SGD; the buffer is the gradient itself in the first step.
 template <typename V, typename T>
-ZP_DEVICE void sgd_step(V& p, V g, const StepScalars<T>& s) { p = p - V(s.lr) * (g + V(s.decay) * p); }
+ZP_DEVICE void sgd_step(V& p, V g, const StepScalars<T>& s) {
+  p = p - V(s.lr) * (g + V(s.decay) * p);
+}
 template <typename V, typename T>
 ZP_DEVICE void sgd_momentum_step(V& p, V g, V& buffer, bool first, const StepScalars<T>& s) {
   g = g + V(s.decay) * p;

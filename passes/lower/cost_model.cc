@@ -38,7 +38,7 @@ double collective_bytes(const Graph& graph, const Node& node, int ranks) {
 }  // namespace
 
 double predict_us(const Graph& graph, const Node& node, int ranks) {
-  if (node.op == OpKind::free_unit) return 0;
+  if (node.op == OpKind::free_unit || node.op == OpKind::fill_padding) return 0;
   if (op_class(node.op) == OpClass::comm) return collective_bytes(graph, node, ranks) / kCollectiveBytesPerUs;
   return std::max(flops_of(graph, node) / kFlopsPerUs, touched_bytes(graph, node) / kBytesPerUs);
 }

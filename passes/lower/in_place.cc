@@ -50,7 +50,7 @@ std::vector<std::pair<int32_t, int32_t>> InPlace::pairs(NodeId id) const {
   if (changes_state(node.op)) return state_pairs(node);
   std::vector<std::pair<int32_t, int32_t>> pairs;
   if (node.op == OpKind::all_gather) {  // replicated weights after their update
-    if (node.program == Program::update && graph_.values[node.inputs[0]].shape == graph_.values[node.outputs[0]].shape) pairs.emplace_back(0, 0);
+    if (node.program == Program::update && node.inputs[0] != graph_.units[node.unit].gradient_shard) pairs.emplace_back(0, 0);
     return pairs;
   }
   if (op_class(node.op) != OpClass::kernel) return pairs;

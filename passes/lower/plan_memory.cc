@@ -4,44 +4,36 @@
 #include <numeric>
 
 #include "base/checked.h"
+#include "passes/lower/placed_storages.h"
 #include "runtime/plan/plan.h"
 
 namespace zeroplan {
 namespace {
 
-struct Placed {
-  int first, last;
-  int64_t begin, end;
-};
-
-// Requests placed so far, by offset. Placing one is a walk over them: simple steps over adjacent memory.
-class Arena128 {
+class BestFit {
  public:
-  // Best fit: the smallest gap between storages of overlapping lifetime that holds the request, else the end.
+  // The smallest gap between storages of overlapping lifetime that holds the request, else the place behind them.
   int64_t place(const MemoryRequest& request) {
     const int64_t need = round_up(request.bytes, kArenaAlignment);
     int64_t end = 0, best = -1, best_gap = INT64_MAX;
-    for (const Placed& other : placed_) {
-      if (other.last < request.first || other.first > request.last) continue;
-      const int64_t gap = other.begin - end;
+    placed_.overlapping(request.first, request.last, [&](int64_t other_begin, int64_t other_end) {
+      const int64_t gap = other_begin - end;
       if (gap >= need && gap < best_gap) {
         best = end;
         best_gap = gap;
-        if (gap == need) break;
       }
-      end = std::max(end, other.end);
-    }
+      end = std::max(end, other_end);
+      return best_gap != need;
+    });
     if (best < 0) best = end;
-    const Placed placed{request.first, request.last, best, best + need};
-    const auto behind = [](const Placed& a, const Placed& b) { return a.begin < b.begin; };
-    placed_.insert(std::upper_bound(placed_.begin(), placed_.end(), placed, behind), placed);
-    bytes_ = std::max(bytes_, placed.end);
+    placed_.insert(request.first, request.last, best, best + need);
+    bytes_ = std::max(bytes_, best + need);
     return best;
   }
   int64_t bytes() const { return bytes_; }
 
  private:
-  std::vector<Placed> placed_;
+  PlacedStorages placed_;
   int64_t bytes_ = 0;
 };
 
@@ -94,7 +86,7 @@ class Planner {
 
   void try_order(const std::vector<int>& order) {
     if (done()) return;
-    Arena128 arena;
+    BestFit arena;
     std::vector<int64_t> offsets(requests_.size());
     for (int i : order) offsets[i] = arena.place(requests_[i]);
     last_bytes_ = arena.bytes();

@@ -42,6 +42,8 @@ int32_t PlanTables::tensor(ValueId id) {
   // All contents of a state are seen through its one tensor.
   if (group.owner != kNone && group.owner != id && layout.root == id && place.offset == 0 && value.shape == graph_.values[group.owner].shape)
     return tensor_of_[id] = tensor(group.owner);
+  // The token of fill_padding stands for the whole reduce buffer.
+  if (group.kind == TensorKind::reduce_buffer && layout.root == id && value.parameter == kNone && value.unit != kNone) return tensor_of_[id] = whole_tensor(place.group);
   PlanTensor tensor;
   tensor.name = value.name;
   tensor.dtype = value.dtype;

@@ -8,56 +8,57 @@
 namespace zeroplan {
 namespace {
 
-// Moves nodes towards their first reader where that cannot make anything live longer.
+// Moves nodes in front of their first reader where that cannot make anything live longer.
 class Scheduler {
  public:
-  explicit Scheduler(Graph& graph) : graph_(graph), roots_(view_roots(graph)), last_read_(graph.values.size(), kNone) {
-    first_reader_.assign(graph.nodes.size(), kNone);
+  explicit Scheduler(Graph& graph)
+      : graph_(graph), roots_(view_roots(graph)), readers_(graph.users()), last_read_(graph.values.size(), kNone), target_(graph.nodes.size(), kNone) {
     for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes.size()); ++id)
-      for (ValueId input : graph.nodes[id].inputs) {
-        if (input == kNone) continue;
-        last_read_[roots_[input]] = id;
-        const NodeId producer = graph.values[input].producer;
-        if (producer != kNone && graph.nodes[producer].program == graph.nodes[id].program && first_reader_[producer] == kNone) first_reader_[producer] = id;
-      }
+      for (ValueId input : graph.nodes[id].inputs)
+        if (input != kNone) last_read_[roots_[input]] = id;
   }
 
   bool run() {
     const NodeId count = static_cast<NodeId>(graph_.nodes.size());
     std::vector<std::vector<NodeId>> before(count);
-    std::vector<bool> moved(count, false);
-    bool changed = false;
-    for (NodeId id = 0; id < count; ++id) target_.push_back(id);
     for (NodeId id = count - 1; id >= 0; --id) {  // readers first: a chain of views follows its end
-      const NodeId reader = first_reader_[id];
-      if (reader == kNone || !may_sink(id, reader)) continue;
-      target_[id] = target_[reader];
-      if (reader == id + 1 && !moved[reader]) continue;
-      before[reader].push_back(id);
-      moved[id] = true;
+      const NodeId reader = first_reader(id);
+      target_[id] = reader != kNone && may_sink(id, reader) ? reader : id;
+      if (target_[id] != id) before[target_[id]].push_back(id);
     }
     std::vector<Node> order;
-    const auto emit = [&](auto& self, NodeId id) -> void {
-      std::sort(before[id].begin(), before[id].end());
-      for (NodeId early : before[id]) self(self, early);
+    bool changed = false;
+    const auto emit = [&](NodeId id) {
       changed = changed || id != static_cast<NodeId>(order.size());
       order.push_back(graph_.nodes[id]);
     };
-    for (NodeId id = 0; id < count; ++id)
-      if (!moved[id]) emit(emit, id);
+    for (NodeId id = 0; id < count; ++id) {
+      if (target_[id] != id) continue;
+      for (auto early = before[id].rbegin(); early != before[id].rend(); ++early) emit(*early);
+      emit(id);
+    }
     graph_.nodes = std::move(order);
     graph_.reindex();
     return changed;
   }
 
  private:
+  // Where the first of its readers in the program ends up; kNone without one.
+  NodeId first_reader(NodeId id) const {
+    NodeId first = kNone;
+    for (ValueId output : graph_.nodes[id].outputs)
+      for (NodeId reader : readers_[output])
+        if (graph_.nodes[reader].program == graph_.nodes[id].program && (first == kNone || target_[reader] < first)) first = target_[reader];
+    return first;
+  }
+
   // Views and fills cost nothing where they stand; a step may wait where all that it reads lives at least until its reader.
   bool may_sink(NodeId id, NodeId reader) const {
     const Node& node = graph_.nodes[id];
     if (is_view(node) || node.op == OpKind::fill) return true;
     if (op_class(node.op) != OpClass::kernel || node.unit != kNone || node.outputs.size() != 1) return false;
     for (ValueId input : node.inputs)
-      if (input != kNone && !outlives(input, target_[reader])) return false;
+      if (input != kNone && !outlives(input, reader)) return false;
     return true;
   }
 
@@ -73,9 +74,9 @@ class Scheduler {
 
   Graph& graph_;
   std::vector<ValueId> roots_;
-  std::vector<NodeId> last_read_;     // by root value
-  std::vector<NodeId> first_reader_;  // by node
-  std::vector<NodeId> target_;        // by node: the node that it ends up in front of, or itself
+  std::vector<std::vector<NodeId>> readers_;
+  std::vector<NodeId> last_read_;  // by root value
+  std::vector<NodeId> target_;     // by node: the node that it ends up in front of, or itself
 };
 
 }  // namespace

@@ -99,7 +99,7 @@ class Grouper {
         buffer = add_group(TensorKind::slot, Arena::transient, node.program, whole, node.unit);
         put_members(unit, node.outputs, buffer);
       } else if (node.op == OpKind::all_gather) {
-        const bool gradient = graph_.values[node.inputs[0]].shape != graph_.values[node.outputs[0]].shape;
+        const bool gradient = node.inputs[0] == unit.gradient_shard;
         buffer = out_.places[gradient ? unit.gradient_full : unit.weights_state].group;
         put(node.outputs[0], {buffer, 0});
       } else if (node.op == OpKind::free_unit || node.op == OpKind::export_unit) {

@@ -42,13 +42,23 @@ ValueId GradientSum::total(ValueId value) {
   const auto found = parts_.find(value);
   if (found == parts_.end()) return kNone;
   std::vector<ValueId>& parts = found->second;
-  if (parts.size() > 1) {
-    ValueId sum = parts[0];
-    if (const std::optional<ValueId> whole = concat_slices(parts)) sum = *whole;
-    else for (size_t i = 1; i < parts.size(); ++i) sum = build_.add(OpKind::add, {sum, parts[i]});
-    parts = {sum};
+  join_slices(parts);
+  while (parts.size() > 1) {
+    parts[1] = build_.add(OpKind::add, {parts[0], parts[1]});
+    parts.erase(parts.begin());
   }
   return parts[0];
+}
+
+// The slices among the contributions, where they tile the value; their concat takes the place of the first.
+void GradientSum::join_slices(std::vector<ValueId>& parts) {
+  std::vector<ValueId> slices;
+  for (ValueId part : parts)
+    if (slice_gradient(part)) slices.push_back(part);
+  const std::optional<ValueId> whole = slices.size() > 1 ? concat_slices(slices) : std::nullopt;
+  if (!whole) return;
+  *std::find(parts.begin(), parts.end(), slices[0]) = *whole;
+  std::erase_if(parts, [&](ValueId part) { return slice_gradient(part) != nullptr; });
 }
 
 std::optional<ValueId> GradientSum::concat_slices(const std::vector<ValueId>& parts) {
@@ -56,7 +66,6 @@ std::optional<ValueId> GradientSum::concat_slices(const std::vector<ValueId>& pa
   int64_t axis = kNone;
   for (ValueId part : parts) {
     const Node* node = slice_gradient(part);
-    if (!node) return std::nullopt;
     const Shape& whole = graph_.values[part].shape;
     const Shape& shape = graph_.values[node->inputs[0]].shape;
     const int64_t own = sliced_axis(whole, shape, node->attributes.get_ints(Attr::steps));

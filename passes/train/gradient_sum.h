@@ -18,6 +18,8 @@ class GradientSum {
 
  private:
   const Node* slice_gradient(ValueId id) const;
+  void join_slices(std::vector<ValueId>& parts);
+  // All of them results of slice_grad.
   std::optional<ValueId> concat_slices(const std::vector<ValueId>& parts);
 
   Graph& graph_;

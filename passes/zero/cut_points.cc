@@ -50,7 +50,7 @@ std::vector<int> cut_points(const std::vector<int64_t>& crossing, const std::vec
   while (!open.empty()) {
     const Stretch stretch = open.back();
     open.pop_back();
-    if (!whole && bytes_of(items, stretch) <= 2 * target_bytes) continue;
+    if (!whole && bytes_of(items, stretch) <= target_bytes) continue;
     whole = false;
     const std::vector<int> cuts = cuts_of(crossing, items, stretch);
     if (cuts.empty()) continue;

@@ -33,12 +33,17 @@ class Rewirer {
     for (NodeId use : interval.uses) {
       std::vector<ValueId> inputs = graph_.nodes[use].inputs;  // copy: resolve() may add values, never nodes
       for (ValueId& input : inputs)
-        if (input != kNone && shown_[input] != kNone && unit_of_[shown_[input]] == interval.unit) input = resolve(input, use);
+        if (reads(input, interval.unit)) input = resolve(input, use);
       graph_.nodes[use].inputs = std::move(inputs);
     }
   }
 
  private:
+  // Values added here are rewired already: a node may read several units.
+  bool reads(ValueId value, int32_t unit) const {
+    return value != kNone && value < static_cast<ValueId>(shown_.size()) && shown_[value] != kNone && unit_of_[shown_[value]] == unit;
+  }
+
   ValueId resolve(ValueId value, NodeId use) {
     if (graph_.values[value].kind == ValueKind::parameter) return gathered_.at(graph_.values[value].parameter);
     if (const auto known = copies_.find(value); known != copies_.end()) return known->second;

@@ -29,7 +29,7 @@ class Reducer {
     for (Node& copy : copies) edits_.after(last, std::move(copy));
     std::vector<ValueId> inputs = {unit.gradient_shard};
     inputs.insert(inputs.end(), gradients.begin(), gradients.end());
-    if (has_gaps(unit) || unit.gradients == Placement::replicated) inputs.push_back(add_padding(id, gradients, last));
+    inputs.push_back(add_padding(id, gradients, last));
     Node scatter = make_node(OpKind::reduce_scatter, Program::micro_step, inputs, id);
     scatter.backward = true;
     scatter.reason = "last contribution to the unit's gradients";
@@ -80,15 +80,7 @@ class Reducer {
     return copy.outputs[0];
   }
 
-  static bool has_gaps(const Unit& unit) {
-    int64_t end = 0;
-    for (const UnitParameter& member : unit.parameters) {
-      if (member.offset != end) return true;
-      end = member.offset + member.elements;
-    }
-    return end != unit.padded_elements;
-  }
-
+  // Also where there are no gaps: how many there are depends on the number of ranks, the steps of a plan do not.
   ValueId add_padding(int32_t id, const std::vector<ValueId>& gradients, NodeId last) {
     const Unit& unit = graph_.units[id];
     Node padding = make_node(OpKind::fill_padding, Program::micro_step, gradients, id);

@@ -4,6 +4,9 @@
 
 namespace zeroplan {
 
+NodeEdits::NodeEdits(Graph& graph)
+    : graph_(graph), before_(graph.nodes.size() + 1), after_(graph.nodes.size()), erased_(graph.nodes.size(), false) {}
+
 void NodeEdits::before(NodeId at, Node node) {
   before_.at(at).push_back(std::move(node));
   changed_ = true;

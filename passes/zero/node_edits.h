@@ -8,7 +8,7 @@ namespace zeroplan {
 
 class NodeEdits {
  public:
-  explicit NodeEdits(Graph& graph) : graph_(graph), before_(graph.nodes.size() + 1), after_(graph.nodes.size()), erased_(graph.nodes.size(), false) {}
+  explicit NodeEdits(Graph& graph);
 
   // Several nodes at one place keep the order of the calls.
   void before(NodeId at, Node node);

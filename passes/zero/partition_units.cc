@@ -34,22 +34,43 @@ std::vector<ParameterGroup> split_to_limit(const Graph& graph, const ParameterGr
   return parts;
 }
 
-// Longest common beginning that ends at a component of the name ('.' or '/').
-std::string common_name(const Graph& graph, const std::vector<int32_t>& parameters) {
+// Name without its last component.
+std::string module_of(const std::string& name) {
+  const size_t border = name.find_last_of("./");
+  return border == std::string::npos ? name : name.substr(0, border);
+}
+
+std::string common_module(const Graph& graph, const std::vector<int32_t>& parameters) {
   std::string prefix = graph.parameters[parameters[0]].name;
-  if (parameters.size() == 1) return prefix;
   for (int32_t p : parameters) {
     const std::string& name = graph.parameters[p].name;
-    const auto [end, ignored] = std::mismatch(prefix.begin(), prefix.end(), name.begin(), name.end());
-    prefix.erase(end, prefix.end());
+    prefix.erase(std::mismatch(prefix.begin(), prefix.end(), name.begin(), name.end()).first, prefix.end());
   }
   const size_t border = prefix.find_last_of("./");
   return border == std::string::npos ? std::string{} : prefix.substr(0, border);
 }
 
-std::string unit_name(const Graph& graph, const ParameterGroup& group, std::set<std::string>& taken) {
-  std::string name = common_name(graph, group.parameters);
-  if (name.empty()) name = fmt::format("unit{}", taken.size());
+// By module name: parameters of the model below it.
+using ModuleSizes = std::map<std::string, size_t>;
+
+ModuleSizes module_sizes(const Graph& graph) {
+  ModuleSizes sizes;
+  for (const Parameter& parameter : graph.parameters)
+    for (std::string module = parameter.name; module != module_of(module);) ++sizes[module = module_of(module)];
+  return sizes;
+}
+
+// The parameter, the module that the unit is, or its first and last module.
+std::string unit_name(const Graph& graph, const std::vector<int32_t>& parameters, const ModuleSizes& sizes) {
+  const std::string& first = graph.parameters[parameters.front()].name;
+  if (parameters.size() == 1) return first;
+  const std::string module = common_module(graph, parameters);
+  if (const auto size = sizes.find(module); size != sizes.end() && size->second == parameters.size()) return module;
+  const std::string from = module_of(first), to = module_of(graph.parameters[parameters.back()].name);
+  return from == to ? from : from + ".." + to;
+}
+
+std::string unique_name(std::string name, std::set<std::string>& taken) {
   const std::string stem = name;
   for (int i = 2; !taken.insert(name).second; ++i) name = fmt::format("{}_{}", stem, i);
   return name;
@@ -62,9 +83,9 @@ void place(Unit& unit, int stage) {
   unit.optimizer = unit.trainable ? sharded_from(1) : unit.weights;
 }
 
-Unit make_unit(const Graph& graph, const ParameterGroup& group, const CompileOptions& options, std::set<std::string>& taken) {
+Unit make_unit(const Graph& graph, const ParameterGroup& group, const CompileOptions& options, std::string name) {
   Unit unit;
-  unit.name = unit_name(graph, group, taken);
+  unit.name = std::move(name);
   unit.dtype = graph.parameters[group.parameters[0]].dtype;
   unit.trainable = group.trainable;
   int64_t end = 0;
@@ -83,10 +104,11 @@ Unit make_unit(const Graph& graph, const ParameterGroup& group, const CompileOpt
 
 bool partition_units(Graph& graph, const CompileOptions& options) {
   if (graph.parameters.empty()) return false;
+  const ModuleSizes sizes = module_sizes(graph);
   std::set<std::string> taken;
   for (const ParameterGroup& group : group_parameters(graph, options))
     for (const ParameterGroup& part : split_to_limit(graph, group, options.reduce_bytes, options.ranks))
-      graph.units.push_back(make_unit(graph, part, options, taken));
+      graph.units.push_back(make_unit(graph, part, options, unique_name(unit_name(graph, part.parameters, sizes), taken)));
   const std::vector<int32_t> unit_of = parameter_units(graph);
   for (Value& value : graph.values)
     if (value.kind == ValueKind::parameter) value.unit = unit_of[value.parameter];

@@ -200,6 +200,8 @@ ForwardUses forward_uses(const Graph& graph) {
   return uses;
 }
 
+std::vector<ParameterGroup> group_parameters(const Graph& graph, const CompileOptions& options) { return Grouper(graph, options).run(); }
+
 bool gets_gradient(const Graph& graph, int32_t parameter) {
   return graph.parameters[parameter].trainable && graph.gradients.contains(parameter);
 }

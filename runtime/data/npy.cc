@@ -81,6 +81,14 @@ std::pair<std::string_view, int64_t> split_header(const std::string& path, const
   return {std::string_view(p + 8 + width, static_cast<size_t>(length)), 8 + width + length};
 }
 
+int64_t needed_bytes(const std::string& path, const Shape& shape, NpyType type) {
+  try {
+    return checked_mul(elements(shape), npy_type_bytes(type));
+  } catch (const Error& e) {
+    throw Error(fmt::format("{}: {}", path, e.message()));
+  }
+}
+
 }  // namespace
 
 int64_t npy_type_bytes(NpyType type) { return row(type).bytes; }
@@ -94,7 +102,7 @@ NpyFile::NpyFile(const std::string& file_path) : path(file_path), mapping(std::m
   if (value_of(path, header, "'fortran_order'").substr(0, 4) == "True")
     throw Error(fmt::format("{}: stored in Fortran order; save it with numpy.ascontiguousarray", path));
   shape = parse_shape(path, value_of(path, header, "'shape'"));
-  const int64_t needed = checked_mul(elements(shape), npy_type_bytes(type));
+  const int64_t needed = needed_bytes(path, shape, type);
   if (needed > mapping->bytes() - offset)
     throw Error(fmt::format("{}: shape {} needs {} bytes, the file holds {}", path, to_string(shape), needed, mapping->bytes() - offset));
   data = mapping->data() + offset;

@@ -35,7 +35,7 @@ void take_times(Core& core, StepReport& report) {
 }
 
 void take_report(Core& core, StepReport& report) {
-  const double* fields = core.rank(0).view(core.plan().roles.report).as<double>();
+  const double* fields = core.rank(0).doubles(core.plan().roles.report);
   report.loss = fields[kReportLoss];
   report.weight = fields[kReportWeight];
   report.grad_norm = fields[kReportNorm];
@@ -91,7 +91,7 @@ const Plan& Executor::plan() const { return impl_->core->plan(); }
 StepReport Executor::train_step(const DataSource& data, int64_t first_sample, const int64_t* order, const RunScalars& scalars) {
   if (plan().roles.report == kNone) throw Error("the plan has no update program: it cannot train");
   StepReport report = impl_->run_window(data, first_sample, order, scalars, true);
-  if (impl_->core->rank(0).view(plan().roles.report).as<double>()[kReportStop] > 0) impl_->core->stop.store(false);
+  if (impl_->core->rank(0).doubles(plan().roles.report)[kReportStop] > 0) impl_->core->stop.store(false);
   take_report(*impl_->core, report);
   return report;
 }
@@ -99,8 +99,9 @@ StepReport Executor::train_step(const DataSource& data, int64_t first_sample, co
 StepReport Executor::accumulate(const DataSource& data, int64_t first_sample, const int64_t* order, const RunScalars& scalars) {
   StepReport report = impl_->run_window(data, first_sample, order, scalars, false);
   const WindowLoss loss = read_metrics(*impl_->core, plan().roles.metrics, plan().header.micro_batches);
-  report.weight = loss.weight;
-  report.loss = divides_by_weight(plan(), Program::update) ? loss.sum / loss.weight : loss.sum;
+  const bool divided = divides_by_weight(plan(), Program::update);
+  report.weight = divided ? loss.weight : 1;  // as the report of an update has it
+  report.loss = divided && loss.weight != 0 ? loss.sum / loss.weight : loss.sum;
   return report;
 }
 

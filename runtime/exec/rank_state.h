@@ -73,6 +73,7 @@ struct Rank {
 
   std::byte* address(const PlanTensor& tensor) const;
   TensorView view(int32_t tensor) const;             // data == nullptr for kNone
+  double* doubles(int32_t tensor) const { return reinterpret_cast<double*>(address(plan->tensors[tensor])); }
 };
 
 // Allocates the arenas and resolves every step (prepare.cc). `comms`: by StreamKind, null for compute.

@@ -37,7 +37,7 @@ HostTensor assemble(Core& core, int parameter, int32_t tensor) {
 void add_metrics(Core& core, int32_t tensor, int64_t micro_batches, WindowLoss& total) {
   const int64_t v_all = core.plan().header.micro_batches;
   for (int64_t v = 0; v < micro_batches; ++v) {
-    const double* metrics = core.rank(static_cast<int>(v % core.ranks())).view(tensor).as<double>();
+    const double* metrics = core.rank(static_cast<int>(v % core.ranks())).doubles(tensor);
     total.sum += metrics[v];
     total.weight += metrics[v_all + v];
   }
@@ -51,16 +51,9 @@ WindowLoss read_metrics(Core& core, int32_t tensor, int64_t micro_batches) {
 
 bool divides_by_weight(const Plan& plan, Program program) {
   const PlanProgram* p = find_program(plan, program);
-  if (p == nullptr) return true;
-  for (const Step& step : p->steps) {
-    if (step.op != OpKind::fold_metrics || !step.attributes.has(Attr::value)) continue;
-    for (const auto& [key, value] : step.attributes.entries()) {
-      if (key != Attr::value) continue;
-      if (const auto* d = std::get_if<double>(&value)) return *d != 0;
-      if (const auto* i = std::get_if<int64_t>(&value)) return *i != 0;
-    }
-  }
-  return true;
+  if (p == nullptr) return false;
+  return std::any_of(p->steps.begin(), p->steps.end(),
+                     [](const Step& s) { return s.op == OpKind::fold_metrics && s.attributes.get_int(Attr::value, 0) == 1; });
 }
 
 HostTensor read_parameter(Core& core, int parameter) {

@@ -33,7 +33,7 @@ void reset_times(Rank& rank) {
 
 void raise_stop_flag(Rank& rank) {
   if (rank.plan->roles.metrics == kNone || !rank.core->stop.load()) return;
-  rank.view(rank.plan->roles.metrics).as<double>()[metrics_stop(rank.plan->header.micro_batches)] = 1;
+  rank.doubles(rank.plan->roles.metrics)[metrics_stop(rank.plan->header.micro_batches)] = 1;
 }
 
 void zero(Rank& rank, int32_t tensor) {

@@ -40,10 +40,10 @@ class LiveMap {
     for (const Operand& o : step.inputs) touch(o);
     for (size_t i = 0; i < step.outputs.size(); ++i) {
       if (is_in_place(step, static_cast<int>(i))) touch(step.outputs[i]);
-      else if (step.op == OpKind::fill_padding) merge(step.outputs[i]);
+      else if (step.op == OpKind::fill_padding) merge(step.outputs[i], step.inputs, 0);
       else write(step.outputs[i]);
     }
-    if (step.kind == StepKind::reduce_scatter && step.inputs.size() > 1) merge(step.inputs[1]);
+    if (step.kind == StepKind::reduce_scatter && step.inputs.size() > 1) merge(step.inputs[1], step.inputs, 2);
     write(step.workspace);
   }
 
@@ -78,16 +78,19 @@ class LiveMap {
     if (!part) insert(o, begin, end, index_);
   }
 
-  void merge(const Operand& o) {
-    int64_t begin, end;
-    if (!range(o, begin, end)) return;
+  // The buffer has been there since the first of its parts.
+  void merge(const Operand& whole, const std::vector<Operand>& parts, size_t first_part) {
+    int64_t begin, end, part_begin, part_end;
+    if (!range(whole, begin, end)) return;
     int first = index_;
-    overlapping(begin, end, [&](LiveStorage& s) {
-      if (s.begin < begin || s.end > end) return;
-      first = std::min(first, s.first);
-      s.last = s.first - 1;  // replaced by the whole buffer
-    });
-    insert(o, begin, end, first);
+    for (size_t i = first_part; i < parts.size(); ++i) {
+      if (!range(parts[i], part_begin, part_end)) continue;
+      overlapping(part_begin, part_end, [&](LiveStorage& s) {
+        first = std::min(first, s.first);
+        s.last = s.first - 1;  // replaced by the whole buffer
+      });
+    }
+    insert(whole, begin, end, first);
   }
 
   void insert(const Operand& o, int64_t begin, int64_t end, int first) {

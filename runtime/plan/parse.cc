@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/stubs/logging.h>
 
 #include "base/checked.h"
 #include "graph/ops/op_def.h"
@@ -222,6 +223,7 @@ Plan from_message(const proto::Plan& from, const Field& at) {
 Plan parse_plan(const std::string& bytes, const std::string& name) {
   const Field root(nullptr, name.c_str());
   proto::Plan message;
+  const google::protobuf::LogSilencer silence;  // the Error says it
   google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()), static_cast<int>(std::min<size_t>(bytes.size(), INT32_MAX)));
   if (bytes.size() >= INT32_MAX) root.fail("larger than 2 GiB, which no plan is");
   if (!message.ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage())

@@ -10,6 +10,21 @@
 namespace zeroplan {
 namespace {
 
+// Names come from the model, where nothing forces them to be text; protobuf strings have to be.
+const std::string& text(const std::string& name) {
+  const auto* at = reinterpret_cast<const unsigned char*>(name.data());
+  const auto* end = at + name.size();
+  while (at < end) {
+    const int more = *at < 0x80 ? 0 : *at >= 0xC2 && *at < 0xE0 ? 1 : *at >= 0xE0 && *at < 0xF0 ? 2 : *at >= 0xF0 && *at < 0xF5 ? 3 : -1;
+    bool good = more >= 0 && end - at > more;
+    for (int i = 1; good && i <= more; ++i) good = (at[i] & 0xC0) == 0x80;
+    if (good && more >= 2) good = !(at[0] == 0xE0 && at[1] < 0xA0) && !(at[0] == 0xED && at[1] > 0x9F) && !(at[0] == 0xF0 && at[1] < 0x90) && !(at[0] == 0xF4 && at[1] > 0x8F);
+    if (!good) throw Error(fmt::format("the name '{}' is not UTF-8; rename it", name));
+    at += more + 1;
+  }
+  return name;
+}
+
 void put(proto::Operand& to, const Operand& from) {
   to.set_tensor(from.tensor);
   to.set_value(from.value);
@@ -34,7 +49,7 @@ void put(proto::Attribute& to, const Attributes::Entry& from) {
 }
 
 void put(proto::Tensor& to, const PlanTensor& from) {
-  to.set_name(from.name);
+  to.set_name(text(from.name));
   to.set_dtype(static_cast<uint32_t>(from.dtype));
   to.mutable_shape()->Assign(from.shape.begin(), from.shape.end());
   to.mutable_strides()->Assign(from.strides.begin(), from.strides.end());
@@ -43,7 +58,7 @@ void put(proto::Tensor& to, const PlanTensor& from) {
   to.set_offset(from.offset);
   to.set_per_rank(from.per_rank);
   to.set_unit(from.unit);
-  to.set_origin(from.origin);
+  to.set_origin(text(from.origin));
 }
 
 void put(proto::Step& to, const Step& from) {
@@ -58,9 +73,9 @@ void put(proto::Step& to, const Step& from) {
   for (const auto& pair : from.in_place) put(*to.add_in_place(), pair);
   for (const auto& entry : from.attributes.entries()) put(*to.add_attributes(), entry);
   to.set_unit(from.unit);
-  to.set_origin(from.origin);
+  to.set_origin(text(from.origin));
   to.set_predicted_us(from.predicted_us);
-  to.set_reason(from.reason);
+  to.set_reason(text(from.reason));
 }
 
 void put(proto::Program& to, const PlanProgram& from) {
@@ -72,38 +87,38 @@ void put(proto::Program& to, const PlanProgram& from) {
 }
 
 void put(proto::Value& to, const PlanValue& from) {
-  to.set_name(from.name);
+  to.set_name(text(from.name));
   to.set_parameter(from.parameter);
 }
 
 void put(proto::Parameter& to, const PlanParameter& from) {
   const Parameter& p = from.parameter;
-  to.set_name(p.name);
+  to.set_name(text(p.name));
   to.set_dtype(static_cast<uint32_t>(p.dtype));
   to.mutable_shape()->Assign(p.shape.begin(), p.shape.end());
   to.set_trainable(p.trainable);
-  to.set_initializer(p.source.initializer);
-  to.set_file(p.source.file);
+  to.set_initializer(text(p.source.initializer));
+  to.set_file(text(p.source.file));
   to.set_source_offset(p.source.offset);
   to.set_source_bytes(p.source.bytes);
   to.set_source_dtype(static_cast<uint32_t>(p.source.dtype));
   for (const ParameterAlias& alias : p.aliases) {
     proto::Alias& a = *to.add_aliases();
-    a.set_initializer(alias.initializer);
+    a.set_initializer(text(alias.initializer));
     a.set_transposed(alias.transposed);
   }
   for (const auto& [node, input] : p.split_uses) {
     proto::SplitUse& use = *to.add_split_uses();
-    use.set_node(node);
+    use.set_node(text(node));
     use.set_input(input);
   }
-  to.set_role_reason(p.role_reason);
+  to.set_role_reason(text(p.role_reason));
   to.set_unit(from.unit);
   to.set_offset(from.offset);
 }
 
 void put(proto::Unit& to, const PlanUnit& from) {
-  to.set_name(from.name);
+  to.set_name(text(from.name));
   to.set_dtype(static_cast<uint32_t>(from.dtype));
   for (const UnitParameter& p : from.parameters) {
     proto::UnitParameter& part = *to.add_parameters();
@@ -124,7 +139,7 @@ void put(proto::Unit& to, const PlanUnit& from) {
 }
 
 void put(proto::Input& to, const PlanInput& from) {
-  to.set_name(from.name);
+  to.set_name(text(from.name));
   to.set_dtype(static_cast<uint32_t>(from.dtype));
   to.mutable_shape()->Assign(from.shape.begin(), from.shape.end());
   to.set_sample_axis(from.sample_axis);
@@ -139,7 +154,7 @@ void put(proto::Input& to, const PlanInput& from) {
 void put(proto::Header& to, const PlanHeader& from) {
   to.set_format(from.format);
   to.set_tool_version(from.tool_version);
-  to.set_model_path(from.model_path);
+  to.set_model_path(text(from.model_path));
   to.set_model_digest(from.model_digest);
   to.set_digest(from.digest);
   to.set_ranks(from.ranks);
@@ -153,12 +168,12 @@ void put(proto::Header& to, const PlanHeader& from) {
   to.set_prefetch(from.prefetch);
   to.set_max_live_units(from.max_live_units);
   to.set_device(from.device);
-  to.set_loss(from.loss);
-  to.set_cost_source(from.cost_source);
+  to.set_loss(text(from.loss));
+  to.set_cost_source(text(from.cost_source));
   for (const auto& [name, value] : from.options) {
     proto::Option& option = *to.add_options();
-    option.set_name(name);
-    option.set_value(value);
+    option.set_name(text(name));
+    option.set_value(text(value));
   }
 }
 
@@ -199,7 +214,7 @@ proto::Plan to_message(const Plan& plan) {
   put(*to.mutable_roles(), plan.roles);
   for (const auto& n : plan.source) put(*to.add_source(), n);
   for (const auto& g : plan.gradients) put(*to.add_gradients(), g);
-  for (const auto& line : plan.report_lines) to.add_report_lines(line);
+  for (const auto& line : plan.report_lines) to.add_report_lines(text(line));
   return to;
 }
 

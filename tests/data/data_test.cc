@@ -197,7 +197,6 @@ TEST_F(DataTest, TokensAreCutIntoWindows) {
   auto second_half = open_tokens(folder + "/tokens", 1, plan, 0.5, 1);
   EXPECT_EQ(second_half->samples(), 2);
   EXPECT_EQ(read(*second_half, 0, 0, 2).to_ints()[0], 9);
-  auto wide = open_tokens(folder + "/tokens", 1, plan);
   EXPECT_THAT(error_of([&] { open_tokens(folder + "/tokens", 2, plan); }), HasSubstr("not whole tokens"));
   EXPECT_THAT(error_of([&] { open_tokens(folder + "/tokens", 3, plan); }), HasSubstr("3 bytes per token"));
   EXPECT_THAT(error_of([&] { open_tokens(folder + "/tokens", 1, plan, 0.9, 1); }), HasSubstr("no window of 4 tokens"));

@@ -1,16 +1,39 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "runtime/plan/dump.h"
+#include "runtime/plan/verifier.h"
 #include "tests/lower/models.h"
 
 namespace zeroplan::test {
 namespace {
 
-TEST(EmitPlan, Chain) {
-  for (int stage : {0, 1, 2, 3}) {
-    const Plan plan = compile_graph(chain(8, {10, 100, 10, 100, 10}), options_of(4, stage));
-    EXPECT_GT(plan.programs.size(), 3u);
-  }
+std::string violations(const Plan& plan) {
+  std::string text;
+  for (const Violation& v : verify_plan(plan).violations) text += fmt::format("[{}] {} {}: {}\n", v.rule, v.program, v.step, v.message);
+  return text;
+}
+
+TEST(EmitPlan, ChainPassesTheVerifier) {
+  for (int stage : {0, 1, 2, 3})
+    for (int ranks : {1, 3, 4})
+      for (int prefetch : {0, 1, 3})
+        for (bool eval : {false, true}) {
+          CompileOptions options = options_of(ranks, stage, prefetch);
+          options.eval = eval;
+          EXPECT_EQ(violations(compile_graph(chain(8, {10, 100, 10, 100, 10}, true), options)), "") << stage << ranks << prefetch;
+        }
+}
+
+TEST(EmitPlan, ResidualPassesTheVerifier) {
+  for (int stage : {0, 1, 2, 3})
+    for (int ranks : {1, 3, 4})
+      for (int prefetch : {0, 1, 3})
+        for (bool eval : {false, true}) {
+          CompileOptions options = options_of(ranks, stage, prefetch);
+          options.eval = eval;
+          EXPECT_EQ(violations(compile_graph(residual(4, 8, 12, 50), options)), "") << stage << ranks << prefetch;
+        }
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // The table itself: names, coverage by cases, strides, in-place pairs, workspace, cost.
+#include <cmath>
 #include <set>
 
 #include <gmock/gmock.h>
@@ -37,15 +38,15 @@ TEST(Definitions, NamesAreReadBack) {
 }
 
 TEST(Definitions, EveryKernelOpHasACase) {
-  std::set<OpKind> covered, differentiable;
+  std::set<OpKind> covered;
   std::set<std::string> names;
   for (const OpCase& each : op_cases()) {
     covered.insert(each.op);
-    if (each.differentiable) differentiable.insert(each.op);
     EXPECT_TRUE(names.insert(each.name).second) << each.name << " is there twice";
   }
   for (const OpKind op : all_ops()) {
-    if (op_class(op) == OpClass::kernel && !is_training_step(op)) EXPECT_TRUE(covered.contains(op)) << op_name(op);
+    if (op_class(op) != OpClass::kernel || is_training_step(op)) continue;
+    EXPECT_TRUE(covered.contains(op)) << op_name(op);
   }
 }
 
@@ -56,7 +57,8 @@ TEST(Definitions, EveryVjpWithAFloatingResultHasACheckedCase) {
   const std::set<OpKind> no_gradient = {OpKind::equal,       OpKind::greater,     OpKind::less_equal, OpKind::greater_equal,
                                         OpKind::logical_and, OpKind::logical_or, OpKind::logical_not, OpKind::fill};
   for (const OpKind op : all_ops()) {
-    if (op_def(op).vjp && !no_gradient.contains(op)) EXPECT_TRUE(differentiable.contains(op)) << op_name(op);
+    if (!op_def(op).vjp || no_gradient.contains(op)) continue;
+    EXPECT_TRUE(differentiable.contains(op)) << op_name(op);
   }
 }
 
@@ -65,7 +67,8 @@ TEST(Definitions, InPlacePairsNameOperandsThatExist) {
     const CaseGraph built = build_case(each, DType::f32, 1);
     for (const auto& [output, input] : op_def(each.op).in_place) {
       EXPECT_LT(output, static_cast<int>(built.node.outputs.size())) << each.name;
-      if (each.op != OpKind::elementwise) EXPECT_LT(input, static_cast<int>(built.node.inputs.size())) << each.name;
+      if (each.op == OpKind::elementwise) continue;  // the pairs cover as many operands as a chain may have
+      EXPECT_LT(input, static_cast<int>(built.node.inputs.size())) << each.name;
     }
   }
 }

@@ -1,0 +1,2 @@
+#include "api/batching.h"
+#include "api/zeroplan.h"

@@ -1,0 +1,166 @@
+#include <numeric>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "graph/onnx/loss.h"
+
+namespace zeroplan {
+namespace {
+
+std::vector<int64_t> all_axes(const Shape& shape) {
+  std::vector<int64_t> axes(shape.size());
+  std::iota(axes.begin(), axes.end(), 0);
+  return axes;
+}
+
+ValueId total(FoldingBuilder& build, ValueId x) {
+  const Shape shape = build.shape(x);
+  return shape.empty() ? x : build.add(OpKind::reduce_sum, {x}, {{Attr::axes, all_axes(shape)}, {Attr::keepdims, int64_t{0}}});
+}
+
+// Looks through the nodes that end a loss; linear factors move onto the sum.
+class LossForm {
+ public:
+  explicit LossForm(FoldingBuilder& build) : build_(build) {}
+
+  // Empty where the value is neither a mean nor a sum. Recursion is bounded: each step goes to an operand, at most kDepth times.
+  std::optional<Loss> analyze(ValueId id, int depth = 0) {
+    constexpr int kDepth = 64;
+    const NodeId producer = build_.graph().values[id].producer;
+    if (producer == kNone || depth > kDepth || elements(build_.shape(id)) != 1) return std::nullopt;
+    const Node node = build_.graph().nodes[producer];
+    switch (node.op) {
+      case OpKind::reshape:
+      case OpKind::transpose:
+      case OpKind::cast:
+      case OpKind::copy:
+      case OpKind::broadcast:
+        return analyze(node.inputs[0], depth + 1);
+      case OpKind::neg:
+        return scaled(analyze(node.inputs[0], depth + 1), -1);
+      case OpKind::mul:
+        return product(node, depth);
+      case OpKind::div:
+        return quotient(node, depth);
+      case OpKind::add:
+        return combined(node, 1, depth);
+      case OpKind::sub:
+        return combined(node, -1, depth);
+      case OpKind::reduce_mean:
+      case OpKind::reduce_sum:
+        return reduction(node, depth);
+      case OpKind::cross_entropy:
+        if (node.outputs[0] == id) return Loss{id, kNone, "sum of cross entropies"};
+        return std::nullopt;
+      default:
+        return std::nullopt;
+    }
+  }
+
+ private:
+  std::optional<double> constant_scalar(ValueId id) const {
+    if (!build_.is_constant(id) || elements(build_.shape(id)) != 1) return std::nullopt;
+    return build_.graph().values[id].constant.get(0);
+  }
+
+  std::optional<Loss> scaled(std::optional<Loss> form, double factor) {
+    if (!form || factor == 1) return form;
+    form->sum = build_.add(OpKind::mul, {form->sum, build_.scalar(factor, build_.dtype(form->sum))});
+    return form;
+  }
+
+  std::optional<Loss> product(const Node& node, int depth) {
+    for (int i = 0; i < 2; ++i)
+      if (const auto factor = constant_scalar(node.inputs[i])) return scaled(analyze(node.inputs[1 - i], depth + 1), *factor);
+    return std::nullopt;
+  }
+
+  std::optional<Loss> quotient(const Node& node, int depth) {
+    if (const auto divisor = constant_scalar(node.inputs[1])) return scaled(analyze(node.inputs[0], depth + 1), 1 / *divisor);
+    const NodeId producer = build_.graph().values[node.inputs[0]].producer;
+    if (producer == kNone) return std::nullopt;
+    const Node& entropy = build_.graph().nodes[producer];
+    if (entropy.op != OpKind::cross_entropy || node.inputs[0] != entropy.outputs[0] || node.inputs[1] != entropy.outputs[1])
+      return std::nullopt;
+    return Loss{node.inputs[0], node.inputs[1], "mean of cross entropies over the labels that count"};
+  }
+
+  std::optional<Loss> reduction(const Node& node, int depth) {
+    const ValueId x = node.inputs[0];
+    const int64_t count = elements(build_.shape(x));
+    if (count == 1)
+      if (auto inner = analyze(x, depth + 1)) return inner;
+    const bool mean = node.op == OpKind::reduce_mean;
+    Loss loss{total(build_, x), kNone, fmt::format("{} over {} elements", mean ? "mean" : "sum", count)};
+    if (mean) loss.weight = build_.scalar(static_cast<double>(count), build_.dtype(x));
+    return loss;
+  }
+
+  // Two terms whose weights are the same value, or constants: the second is brought to the first's denominator.
+  std::optional<Loss> combined(const Node& node, double sign, int depth) {
+    std::optional<Loss> a = analyze(node.inputs[0], depth + 1), b = analyze(node.inputs[1], depth + 1);
+    if (!a || !b || (a->weight == kNone) != (b->weight == kNone)) return std::nullopt;
+    double factor = sign;
+    if (a->weight != b->weight) {
+      const auto left = constant_scalar(a->weight), right = constant_scalar(b->weight);
+      if (!left || !right) return std::nullopt;
+      factor *= *left / *right;
+    }
+    b = scaled(b, factor);
+    a->sum = build_.add(OpKind::add, {build_.reshape(a->sum, {}), build_.reshape(b->sum, {})});
+    a->description += " + " + b->description;
+    return a;
+  }
+
+  FoldingBuilder& build_;
+};
+
+}  // namespace
+
+Loss attach_loss(FoldingBuilder& build, ValueId loss, int64_t micro_batches) {
+  const Value& value = build.graph().values[loss];
+  if (!is_floating(value.dtype) || elements(value.shape) != 1)
+    throw Error(fmt::format("the loss '{}' is {} of shape {}; it must be one floating-point number", value.name, dtype_name(value.dtype),
+                            to_string(value.shape)));
+  const std::string origin = value.producer == kNone ? value.name : build.graph().nodes[value.producer].origin;
+  std::optional<Loss> form = LossForm(build).analyze(loss);
+  if (!form) {
+    if (micro_batches > 1)
+      throw Error(
+          fmt::format("the loss ends in node '{}', which is neither a mean nor a sum over samples, so that {} micro-batches cannot be "
+                      "combined; use one micro-batch",
+                      origin, micro_batches));
+    form = Loss{loss, build.scalar(1, build.dtype(loss)), fmt::format("value of node '{}', one micro-batch", origin)};
+  }
+  form->sum = build.reshape(form->sum, {});
+  return *form;
+}
+
+Shape label_shape(const LossSpec& spec, const Shape& scores) {
+  Shape shape = scores;
+  if (spec.kind == LossSpec::Kind::softmax_cross_entropy)
+    shape.erase(shape.begin() + normalize_axis(spec.axis, static_cast<int64_t>(shape.size())));
+  return shape;
+}
+
+Loss build_loss(FoldingBuilder& build, const LossSpec& spec, ValueId scores, ValueId labels) {
+  const Shape shape = build.shape(scores);
+  if (spec.kind == LossSpec::Kind::mse) {
+    const ValueId error = build.add(OpKind::sub, {scores, labels});
+    const ValueId sum = total(build, build.add(OpKind::mul, {error, error}));
+    return {sum, build.scalar(static_cast<double>(elements(shape)), build.dtype(scores)), "mean of squared errors"};
+  }
+  const int64_t axis = normalize_axis(spec.axis, static_cast<int64_t>(shape.size()));
+  std::vector<int64_t> classes_last = all_axes(shape);
+  classes_last.erase(classes_last.begin() + axis);
+  classes_last.push_back(axis);
+  const int64_t rows = elements(label_shape(spec, shape));
+  const ValueId logits = build.reshape(build.transpose(scores, classes_last), {rows, shape[axis]});
+  const std::vector<ValueId> y =
+      build.add_multi(OpKind::cross_entropy, {logits, build.reshape(labels, {rows})}, {{Attr::ignore_index, spec.ignore_index}});
+  return {y[0], y[1], "mean of cross entropies over the labels that count"};
+}
+
+}  // namespace zeroplan

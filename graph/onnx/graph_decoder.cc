@@ -1,0 +1,224 @@
+#include "graph/onnx/graph_decoder.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "graph/onnx/tensor_data.h"
+
+namespace zeroplan {
+namespace {
+
+void add_reads(const OnnxGraph& graph, std::set<std::string>& names);
+
+// Everything that a node reads, captured names of its subgraphs included; depth is bounded by the nesting limit of the file.
+void add_reads(const OnnxNode& node, std::set<std::string>& names) {
+  for (const std::string& input : node.inputs)
+    if (!input.empty()) names.insert(input);
+  for (const OnnxAttribute& attribute : node.attributes)
+    if (attribute.graph) add_reads(*attribute.graph, names);
+}
+
+void add_reads(const OnnxGraph& graph, std::set<std::string>& names) {
+  for (const OnnxNode& node : graph.nodes) add_reads(node, names);
+  for (const OnnxValueInfo& output : graph.outputs) names.insert(output.name);
+}
+
+std::vector<bool> needed_nodes(const OnnxGraph& graph, std::set<std::string> wanted) {
+  std::vector<bool> needed(graph.nodes.size(), false);
+  for (size_t i = graph.nodes.size(); i-- > 0;) {
+    for (const std::string& output : graph.nodes[i].outputs) needed[i] = needed[i] || (!output.empty() && wanted.count(output));
+    if (needed[i]) add_reads(graph.nodes[i], wanted);
+  }
+  return needed;
+}
+
+std::string unsupported(const OnnxNode& node, int opset) {
+  const std::string domain = node.domain.empty() ? "" : node.domain + "::";
+  return fmt::format("operator {}{} of node '{}' (opset {}) has no kernel yet; export the model without it", domain, node.op, node.label(),
+                     opset);
+}
+
+}  // namespace
+
+GraphDecoder::GraphDecoder(const OnnxModel& model, WeightFiles& files, const RolePlan& roles, DType precision, Graph& graph)
+    : model_(model), files_(files), roles_(roles), precision_(precision), build_(graph), scopes_(1) {
+  for (const OnnxTensor& tensor : model.graph.initializers) initializers_[tensor.name] = &tensor;
+}
+
+void GraphDecoder::add_inputs(const BoundDims& dims) {
+  for (const BoundInput& input : dims.inputs) {
+    const std::optional<DType> dtype = graph_dtype(input.type, precision_);
+    if (!dtype) {
+      problems_.push_back(fmt::format("input '{}' is {}, which is not supported", input.name, onnx_type_name(input.type)));
+      blocked_.insert(input.name);
+      continue;
+    }
+    Value value;
+    value.name = input.name;
+    value.dtype = *dtype;
+    value.shape = input.shape;
+    value.kind = ValueKind::input;
+    const ValueId id = build_.graph().add_value(std::move(value));
+    build_.graph().inputs.push_back(id);
+    scopes_[0][input.name] = id;
+  }
+}
+
+ValueId GraphDecoder::parameter(int index) {
+  const auto [found, added] = parameters_.emplace(index, kNone);
+  if (!added) return found->second;
+  const Parameter& p = roles_.parameters[index];
+  Value value;
+  value.name = p.name;
+  value.dtype = precision_;
+  value.shape = p.shape;
+  value.kind = ValueKind::parameter;
+  value.parameter = index;
+  return found->second = build_.graph().add_value(std::move(value));
+}
+
+// An initializer or the tensor of a Constant node that is a parameter: the parameter, or its transpose.
+ValueId GraphDecoder::stored(const std::string& name) {
+  const auto role = roles_.by_name.find(name);
+  if (role != roles_.by_name.end() && roles_.candidates[role->second].parameter >= 0) {
+    const Candidate& c = roles_.candidates[role->second];
+    const ValueId id = parameter(c.parameter);
+    return c.transposed ? build_.transpose(id, {1, 0}) : id;
+  }
+  const auto tensor = initializers_.find(name);
+  return tensor == initializers_.end() ? kNone : build_.constant(load_tensor(*tensor->second, files_, precision_));
+}
+
+ValueId GraphDecoder::find(const std::string& name) {
+  for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
+    const auto found = scope->find(name);
+    if (found != scope->end()) return found->second;
+  }
+  if (blocked_.count(name)) return kNone;
+  const ValueId id = stored(name);
+  if (id != kNone) scopes_[0][name] = id;
+  return id;
+}
+
+ValueId GraphDecoder::operand(const OnnxNode& node, int input) {
+  const std::string& name = node.inputs[input];
+  if (name.empty()) return kNone;
+  if (!node.outputs.empty()) {
+    const auto own = roles_.split_uses.find({node.outputs[0], input});
+    if (own != roles_.split_uses.end()) return parameter(own->second);
+  }
+  const ValueId id = find(name);
+  if (id == kNone) throw Error(fmt::format("its input '{}' is not defined before it", name));
+  return id;
+}
+
+void GraphDecoder::bind(const std::string& name, ValueId id) {
+  if (name.empty() || id == kNone) return;
+  scopes_.back()[name] = id;
+  if (build_.graph().values[id].kind == ValueKind::computed) names_.emplace(id, name);
+}
+
+void GraphDecoder::block(const OnnxNode& node) {
+  for (const std::string& output : node.outputs)
+    if (!output.empty()) blocked_.insert(output);
+}
+
+bool GraphDecoder::blocked(const OnnxNode& node) const {
+  if (blocked_.empty()) return false;
+  std::set<std::string> reads;
+  add_reads(node, reads);
+  for (const std::string& name : reads)
+    if (blocked_.count(name)) return true;
+  return false;
+}
+
+void GraphDecoder::decode(const std::set<std::string>& wanted) { decode_nodes(model_.graph, wanted); }
+
+void GraphDecoder::decode_nodes(const OnnxGraph& graph, const std::set<std::string>& wanted) {
+  const std::vector<bool> needed = needed_nodes(graph, wanted);
+  for (size_t i = 0; i < graph.nodes.size(); ++i)
+    if (needed[i]) decode_node(graph.nodes[i]);
+}
+
+void GraphDecoder::decode_node(const OnnxNode& node) {
+  if (blocked(node)) return block(node);
+  build_.set_origin(node.label());
+  try {
+    std::vector<ValueId> inputs;
+    for (size_t i = 0; i < node.inputs.size(); ++i) inputs.push_back(operand(node, static_cast<int>(i)));
+    if (node.op == "If" && node.domain.empty()) return decode_if(node, inputs);
+    const bool constant_weight =
+        node.op == "Constant" && node.domain.empty() && !node.outputs.empty() && roles_.by_name.count(node.outputs[0]);
+    const ValueId weight = constant_weight ? stored(node.outputs[0]) : kNone;
+    if (weight != kNone) return bind(node.outputs[0], weight);
+    DecodeContext context(build_, node, files_, precision_, std::move(inputs));
+    run_decoder(node, context);
+  } catch (const Error& error) {
+    problems_.push_back(fmt::format("node '{}' ({}, opset {}): {}", node.label(), node.op, model_.decoded_opset, error.message()));
+    block(node);
+  }
+}
+
+void GraphDecoder::run_decoder(const OnnxNode& node, DecodeContext& context) {
+  const Decoder decoder = find_decoder(node);
+  if (decoder) {
+    decoder(context);
+  } else if (!decode_constant_only(context)) {
+    bool constant = true;
+    for (int i = 0; i < context.count(); ++i) constant = constant && (!context.has(i) || build_.is_constant(context.in(i)));
+    (constant ? constant_problems_ : problems_).push_back(unsupported(node, model_.opset));
+    return block(node);
+  }
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    const ValueId id = context.outputs()[i];
+    if (!node.outputs[i].empty() && id == kNone) throw Error(fmt::format("its output {} is not supported", i));
+    bind(node.outputs[i], id);
+  }
+}
+
+void GraphDecoder::decode_if(const OnnxNode& node, const std::vector<ValueId>& inputs) {
+  if (inputs.empty() || inputs[0] == kNone || !build_.is_constant(inputs[0]))
+    throw Error("its condition depends on the data of the model, which is not supported; export one branch");
+  const bool taken = build_.graph().values[inputs[0]].constant.get(0) != 0;
+  const OnnxAttribute* branch = node.find(taken ? "then_branch" : "else_branch");
+  if (!branch || !branch->graph || branch->graph->outputs.size() < node.outputs.size())
+    throw Error("its branch is missing or has too few outputs");
+  scopes_.emplace_back();
+  std::set<std::string> wanted;
+  for (const OnnxValueInfo& output : branch->graph->outputs) wanted.insert(output.name);
+  for (const OnnxTensor& tensor : branch->graph->initializers)
+    scopes_.back()[tensor.name] = build_.constant(load_tensor(tensor, files_, precision_));
+  decode_nodes(*branch->graph, wanted);
+  std::vector<ValueId> results;
+  for (size_t i = 0; i < node.outputs.size(); ++i) results.push_back(find(branch->graph->outputs[i].name));
+  scopes_.pop_back();
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (results[i] == kNone) return block(node);
+    bind(node.outputs[i], results[i]);
+  }
+}
+
+// What blocks a branch of constants alone is named where nothing else is wrong: no trained parameter depends on it.
+std::vector<std::string> GraphDecoder::problems() const { return problems_.empty() ? constant_problems_ : problems_; }
+
+std::vector<std::string> unsupported_nodes(const OnnxModel& model, const RolePlan& roles, const std::set<std::string>& wanted) {
+  std::vector<std::string> lines;
+  const std::vector<bool> needed = needed_nodes(model.graph, wanted);
+  std::set<std::string> varying;  // depends on data or on a parameter
+  for (const OnnxValueInfo& input : model.graph.inputs) varying.insert(input.name);
+  for (const Candidate& c : roles.candidates)
+    if (c.parameter >= 0) varying.insert(c.tensor->name);
+  for (size_t i = 0; i < needed.size(); ++i) {
+    const OnnxNode& node = model.graph.nodes[i];
+    std::set<std::string> reads;
+    add_reads(node, reads);
+    if (std::none_of(reads.begin(), reads.end(), [&](const std::string& name) { return varying.count(name) > 0; })) continue;
+    varying.insert(node.outputs.begin(), node.outputs.end());
+    if (needed[i] && !(node.op == "If" && node.domain.empty()) && !find_decoder(node)) lines.push_back(unsupported(node, model.opset));
+  }
+  return lines;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,182 @@
+#include "graph/onnx/importer.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "graph/onnx/bind_dims.h"
+#include "graph/onnx/compact.h"
+#include "graph/onnx/graph_decoder.h"
+#include "graph/onnx/loss.h"
+#include "graph/onnx/read_model.h"
+
+namespace zeroplan {
+namespace {
+
+// Keeps each line once.
+void append(std::vector<std::string>& to, const std::vector<std::string>& from) {
+  for (const std::string& line : from)
+    if (std::find(to.begin(), to.end(), line) == to.end()) to.push_back(line);
+}
+
+class Import {
+ public:
+  Import(const std::string& path, const ImportOptions& options) : options_(options), files_(path) {}
+
+  ImportedModel run() {
+    model_ = read_model(files_, true);
+    fill_header();
+    const LossSpec spec = parse_loss(options_.loss, model_.graph);
+    const std::set<std::string> wanted = {spec.output};
+    dims_ = bind_dims(model_.graph, options_);
+    std::vector<std::string> problems = dims_.problems;
+    RolePlan roles = plan_roles(model_, files_, options_, wanted);
+    append(problems, roles.problems);
+    if (!problems.empty()) refuse(problems, roles, wanted);
+    out_.graph.parameters = roles.parameters;
+    GraphDecoder decoder(model_, files_, roles, options_.precision, out_.graph);
+    decoder.add_inputs(dims_);
+    decoder.decode(wanted);
+    if (!decoder.problems().empty()) refuse(decoder.problems(), roles, wanted);
+    set_loss(spec, decoder);
+    finish(roles, decoder);
+    return std::move(out_);
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::vector<std::string>& problems) const {
+    throw ErrorList(fmt::format("model '{}' cannot be trained as it is:", model_.path), problems);
+  }
+
+  // With the unsupported nodes that were not reached because of the problems.
+  [[noreturn]] void refuse(std::vector<std::string> problems, const RolePlan& roles, const std::set<std::string>& wanted) const {
+    append(problems, unsupported_nodes(model_, roles, wanted));
+    refuse(problems);
+  }
+
+  void fill_header() {
+    out_.model_path = model_.path;
+    out_.model_digest = model_.digest;
+    out_.producer = model_.producer;
+    out_.opset = model_.opset;
+    out_.loss_candidates = list_loss_candidates(model_.graph);
+  }
+
+  void set_loss(const LossSpec& spec, GraphDecoder& decoder) {
+    const ValueId output = decoder.find(spec.output);
+    if (output == kNone) throw Error(fmt::format("output '{}' is not computed by the model", spec.output));
+    decoder.build().set_origin("loss");
+    if (spec.kind == LossSpec::Kind::output) {
+      out_.graph.loss = attach_loss(decoder.build(), output, options_.micro_batches);
+      return;
+    }
+    const ValueId labels = label_input(spec, output, decoder);
+    out_.graph.loss = build_loss(decoder.build(), spec, output, labels);
+  }
+
+  // The model's own input of that name, or a new one.
+  ValueId label_input(const LossSpec& spec, ValueId scores, GraphDecoder& decoder) {
+    const bool classes = spec.kind == LossSpec::Kind::softmax_cross_entropy;
+    const Shape shape = label_shape(spec, out_.graph.value(scores).shape);
+    const ValueId known = decoder.find(spec.labels);
+    if (known != kNone) {
+      const Value& value = out_.graph.value(known);
+      if (value.shape != shape || is_floating(value.dtype) == classes)
+        throw Error(fmt::format("--loss: '{}' is {} of shape {}, but the loss needs {} of shape {}", spec.labels, dtype_name(value.dtype),
+                                to_string(value.shape), classes ? "integers" : "floating-point values", to_string(shape)));
+      return known;
+    }
+    if (!is_floating(out_.graph.value(scores).dtype))
+      throw Error(fmt::format("--loss: output '{}' holds no floating-point values", spec.output));
+    Value value;
+    value.name = spec.labels;
+    value.dtype = classes ? DType::i64 : options_.precision;
+    value.shape = shape;
+    value.kind = ValueKind::input;
+    const ValueId id = out_.graph.add_value(std::move(value));
+    out_.graph.inputs.push_back(id);
+    dims_.inputs.push_back({spec.labels, 0, shape, label_axis(spec, shape)});
+    return id;
+  }
+
+  int label_axis(const LossSpec& spec, const Shape& shape) const {
+    const auto stated = options_.sample_axes.find(spec.labels);
+    if (stated != options_.sample_axes.end()) return stated->second;
+    if (dims_.samples == 0) return -1;
+    if (!shape.empty() && shape[0] == dims_.samples) return 0;
+    throw Error(fmt::format(
+        "--loss: labels '{}' have shape {}, whose first axis is not the {} samples of a micro-batch; state --sample-axis {}=AXIS",
+        spec.labels, to_string(shape), dims_.samples, spec.labels));
+  }
+
+  void finish(RolePlan& roles, GraphDecoder& decoder) {
+    Graph& graph = out_.graph;
+    for (ValueId id : graph.inputs) out_.inputs.push_back({graph.value(id).name, id, 0});
+    for (size_t i = 0; i < out_.inputs.size(); ++i) out_.inputs[i].sample_axis = axis_of(out_.inputs[i].name);
+    compact(graph, decoder.names());
+    std::vector<ImportedInput> kept;
+    for (ImportedInput& input : out_.inputs) {
+      input.value = graph.find(input.name);
+      if (input.value != kNone && graph.value(input.value).kind == ValueKind::input)
+        kept.push_back(input);
+      else
+        roles.report.push_back(fmt::format("input '{}' is not needed for the loss; no data is read for it", input.name));
+    }
+    out_.inputs = std::move(kept);
+    std::vector<std::string> problems = check_gradients(graph, roles.report);
+    if (std::none_of(graph.parameters.begin(), graph.parameters.end(), [](const Parameter& p) { return p.trainable; }))
+      problems.push_back("no parameter of the model leads to the loss: there is nothing to train; name some with --train");
+    if (!problems.empty()) refuse(problems);
+    find_limits(graph, out_.inputs);
+    out_.roles = std::move(roles.rows);
+    out_.report = std::move(roles.report);
+    out_.baked_batch = dims_.baked_batch;
+    report_rest();
+  }
+
+  int axis_of(const std::string& name) const {
+    for (const BoundInput& input : dims_.inputs)
+      if (input.name == name) return input.sample_axis;
+    return -1;
+  }
+
+  void report_rest() {
+    for (const RoleRow& row : out_.roles)
+      if (row.reason == "unused") out_.report.push_back(fmt::format("initializer '{}' is unused", row.initializer));
+    if (model_.opset < model_.decoded_opset)
+      out_.report.push_back(fmt::format("opset {} was read as opset {}", model_.opset, model_.decoded_opset));
+  }
+
+  const ImportOptions& options_;
+  WeightFiles files_;
+  OnnxModel model_;
+  BoundDims dims_;
+  ImportedModel out_;
+};
+
+template <typename Fn>
+auto guarded(const std::string& path, Fn&& fn) {
+  try {
+    return fn();
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw Error(fmt::format("model '{}' cannot be imported: {}", path, error.what()));
+  }
+}
+
+}  // namespace
+
+ImportedModel import_model(const std::string& path, const ImportOptions& options) {
+  return guarded(path, [&] { return Import(path, options).run(); });
+}
+
+ModelPeek peek_model(const std::string& path) {
+  return guarded(path, [&] {
+    WeightFiles files(path);
+    return peek_dims(read_model(files, false).graph);
+  });
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,59 @@
+#include "graph/onnx/locate.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "graph/onnx/external_data.h"
+#include "graph/onnx/proto_checks.h"
+#include "graph/onnx/tensor_data.h"
+
+namespace zeroplan {
+namespace {
+
+void set_dtype(OnnxTensor& tensor) {
+  if (tensor.type == kOnnxFloat) tensor.source.dtype = DType::f32;
+  if (tensor.type == kOnnxDouble) tensor.source.dtype = DType::f64;
+}
+
+}  // namespace
+
+OnnxTensor locate(const std::string& name, const onnx::TensorProto& tensor, const TensorPayload* payload) {
+  OnnxTensor out;
+  out.name = name;
+  out.type = tensor.data_type();
+  out.shape = tensor_shape(tensor);
+  if (tensor.data_location() != onnx::TensorProto::EXTERNAL) out.bytes = tensor_contents(tensor);
+  if (!payload) return out;
+  out.in_file = true;
+  out.source = {name, "", payload->offset, payload->length, DType::f32};
+  set_dtype(out);
+  return out;
+}
+
+OnnxTensor locate_external(WeightFiles& files, const onnx::TensorProto& tensor) {
+  std::vector<std::pair<std::string, std::string>> entries;
+  for (const auto& entry : tensor.external_data()) entries.emplace_back(entry.key(), entry.value());
+  const ExternalRange range = parse_external(tensor.name(), entries);
+  OnnxTensor out = locate(tensor.name(), tensor, nullptr);
+  const int64_t bytes = tensor_bytes(tensor.name(), out.type, out.shape);
+  int64_t size = 0;
+  try {
+    size = files.size(range.location);
+  } catch (const Error& error) {
+    throw Error(fmt::format("initializer '{}': {}", tensor.name(), error.message()));
+  }
+  if (onnx_type_bits(out.type) == 0)
+    throw Error(fmt::format("initializer '{}': a {} tensor cannot be external", tensor.name(), onnx_type_name(out.type)));
+  if (range.length >= 0 && range.length != bytes)
+    throw Error(fmt::format("initializer '{}': its external data states {} bytes but shape {} needs {}", tensor.name(), range.length,
+                            to_string(out.shape), bytes));
+  if (range.offset > size || bytes > size - range.offset)
+    throw Error(fmt::format("initializer '{}': {} bytes at offset {} lie outside '{}' of {} bytes", tensor.name(), bytes, range.offset,
+                            range.location, size));
+  out.in_file = bytes > 0;
+  out.source = {tensor.name(), range.location, range.offset, bytes, DType::f32};
+  set_dtype(out);
+  return out;
+}
+
+}  // namespace zeroplan

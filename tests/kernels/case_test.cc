@@ -1,0 +1,135 @@
+// Every kernel against the op's reference evaluator: all instruction sets, layouts, in-place pairs and thread counts.
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "tests/kernels/runner.h"
+
+namespace zeroplan {
+namespace {
+
+constexpr uint64_t kSeed = 7;
+
+// Of the largest magnitude in a tensor, or of 1.
+double tolerance(OpKind op, DType dtype) {
+  if (dtype == DType::f64) return 2e-12;
+  switch (op) {
+    case OpKind::matmul:
+    case OpKind::attention:
+    case OpKind::attention_grad:
+    case OpKind::layer_norm_grad:
+    case OpKind::rms_norm_grad:
+      return 1e-5;
+    case OpKind::pow:
+    case OpKind::elementwise:
+    case OpKind::reduce_sum:
+    case OpKind::reduce_mean:
+    case OpKind::layer_norm:
+      return 4e-6;
+    default:
+      return 2e-6;
+  }
+}
+
+void expect_close(const HostTensor& got, const HostTensor& want, double tolerance) {
+  ASSERT_EQ(got.shape(), want.shape());
+  ASSERT_EQ(got.dtype(), want.dtype());
+  for (int64_t i = 0; i < got.count(); ++i) {
+    const double g = got.get(i), w = want.get(i);
+    if (!std::isfinite(w) || !is_floating(want.dtype())) {
+      ASSERT_TRUE(g == w || (std::isnan(g) && std::isnan(w))) << "element " << i << ": " << g << " is not " << w;
+    } else {
+      ASSERT_LE(std::fabs(g - w), tolerance * std::max(1.0, std::fabs(w))) << "element " << i << ": " << g << " is not " << w;
+    }
+  }
+}
+
+void expect_all_close(const std::vector<HostTensor>& got, const std::vector<HostTensor>& want, double tolerance) {
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    SCOPED_TRACE("output " + std::to_string(i));
+    expect_close(got[i], want[i], tolerance);
+  }
+}
+
+void expect_same_bits(const std::vector<HostTensor>& got, const std::vector<HostTensor>& want) {
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(got[i] == want[i]) << "output " << i << " differs in its bits";
+}
+
+class KernelCase : public testing::TestWithParam<OpCase> {
+ protected:
+  std::vector<HostTensor> run(const CaseGraph& built, RunOptions options) { return run_case(built, options); }
+  double tolerance_of(const CaseGraph& built) const {
+    return tolerance(GetParam().op, built.graph.value(built.node.outputs[0]).dtype == DType::f64 ? DType::f64 : DType::f32);
+  }
+};
+
+TEST_P(KernelCase, MatchesReferenceOnEveryInstructionSet) {
+  for (const DType precision : {DType::f32, DType::f64}) {
+    const CaseGraph built = build_case(GetParam(), precision, kSeed);
+    const std::vector<HostTensor> want = reference_outputs(built);
+    std::vector<HostTensor> first;
+    for (const std::string& set : instruction_sets()) {
+      SCOPED_TRACE(set + " " + std::string(dtype_name(precision)));
+      const std::vector<HostTensor> got = run(built, {set});
+      expect_all_close(got, want, tolerance_of(built));
+      if (first.empty()) first = got;
+      expect_all_close(got, first, precision == DType::f32 ? 1e-6 * (tolerance_of(built) > 2e-6 ? 4 : 1) : 1e-13);
+    }
+  }
+}
+
+TEST_P(KernelCase, TakesEveryLayoutThatIsAccepted) {
+  for (const DType precision : {DType::f32, DType::f64}) {
+    const CaseGraph built = build_case(GetParam(), precision, kSeed);
+    const std::vector<HostTensor> want = reference_outputs(built);
+    for (const MemoryLayout layout : {MemoryLayout::reversed_axes, MemoryLayout::padded_rows, MemoryLayout::every_other}) {
+      RunOptions options{cpu_instruction_set(), 1, layout};
+      SCOPED_TRACE("layout " + std::to_string(static_cast<int>(layout)));
+      const std::vector<HostTensor> got = run_case(built, options);
+      if (options.strided_inputs > 0) expect_all_close(got, want, tolerance_of(built));
+    }
+  }
+}
+
+TEST_P(KernelCase, InPlaceGivesTheSameBits) {
+  for (const DType precision : {DType::f32, DType::f64}) {
+    const CaseGraph built = build_case(GetParam(), precision, kSeed);
+    const std::vector<HostTensor> apart = run(built, {cpu_instruction_set()});
+    for (const auto& [output, input] : op_def(GetParam().op).in_place) {
+      if (input >= static_cast<int>(built.node.inputs.size()) || built.node.inputs[input] == kNone) continue;
+      const Value &from = built.graph.value(built.node.inputs[input]), &to = built.graph.value(built.node.outputs[output]);
+      if (from.shape != to.shape || from.dtype != to.dtype) continue;
+      SCOPED_TRACE("output " + std::to_string(output) + " on input " + std::to_string(input));
+      expect_same_bits(run(built, {cpu_instruction_set(), 1, MemoryLayout::contiguous, std::pair{output, input}}), apart);
+    }
+  }
+}
+
+TEST_P(KernelCase, ThreadsGiveTheSameBits) {
+  for (const DType precision : {DType::f32, DType::f64}) {
+    const CaseGraph built = build_case(GetParam(), precision, kSeed);
+    const std::vector<HostTensor> one = run(built, {cpu_instruction_set(), 1}), two = run(built, {cpu_instruction_set(), 2});
+    // Products are the library's: equal bits hold for an equal number of threads.
+    if (GetParam().op == OpKind::matmul)
+      expect_all_close(two, one, 1e-6);
+    else
+      expect_same_bits(two, one);
+  }
+}
+
+std::vector<OpCase> kernel_cases() {
+  std::vector<OpCase> cases;
+  for (const OpCase& op_case : op_cases()) {
+    if (op_class(op_case.op) == OpClass::kernel) cases.push_back(op_case);
+  }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, KernelCase, testing::ValuesIn(kernel_cases()), [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+
+void PrintTo(const OpCase& op_case, std::ostream* out) { *out << op_case.name; }
+
+}  // namespace zeroplan

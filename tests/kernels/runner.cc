@@ -1,0 +1,136 @@
+#include "tests/kernels/runner.h"
+
+#include <cstring>
+
+#include <gtest/gtest.h>
+
+namespace zeroplan {
+
+namespace {
+
+constexpr int64_t kGuard = 256;
+constexpr std::byte kPattern{0xA5};
+
+// Bytes between two guards, aligned as workspace is.
+class Guarded {
+ public:
+  explicit Guarded(int64_t bytes) : bytes_(bytes), storage_(bytes + 2 * kGuard + 128, kPattern) {}
+  std::byte* data() {
+    auto address = reinterpret_cast<uintptr_t>(storage_.data()) + kGuard;
+    return reinterpret_cast<std::byte*>((address + 127) / 128 * 128);
+  }
+  bool intact() {
+    const std::byte *begin = data(), *end = begin + bytes_;
+    for (const std::byte& b : storage_) {
+      if ((&b < begin || &b >= end) && b != kPattern) return false;
+    }
+    return true;
+  }
+
+ private:
+  int64_t bytes_;
+  std::vector<std::byte> storage_;
+};
+
+Strides strides_of(MemoryLayout layout, const Shape& shape) {
+  Strides strides(shape.size());
+  int64_t step = layout == MemoryLayout::every_other ? 2 : 1;
+  for (size_t k = 0; k < shape.size(); ++k) {
+    const size_t axis = layout == MemoryLayout::reversed_axes ? k : shape.size() - 1 - k;
+    strides[axis] = step;
+    step *= shape[axis];
+    if (layout == MemoryLayout::padded_rows) step += 3;
+  }
+  return strides;
+}
+
+LaidOut operand(const CaseGraph& built, int input, RunOptions& options) {
+  const HostTensor& contents = built.values.at(built.node.inputs[input]);
+  const Strides wanted = strides_of(options.layout, contents.shape());
+  const bool own = options.in_place && options.in_place->second == input;
+  const OpDef& def = op_def(built.node.op);
+  if (options.layout != MemoryLayout::contiguous && !own && def.accepts &&
+      def.accepts(built.graph, built.node, input, contents.shape(), wanted)) {
+    ++options.strided_inputs;
+    return lay_out(contents, wanted);
+  }
+  return lay_out(contents, contiguous_strides(contents.shape()));
+}
+
+}  // namespace
+
+std::vector<std::string> instruction_sets() {
+  std::vector<std::string> names;
+  for (const char* name : {"baseline", "avx2", "avx512"}) {
+    if (cpu_kernel(OpKind::add, name)) names.push_back(name);
+  }
+  return names;
+}
+
+LaidOut lay_out(const HostTensor& contents, const Strides& strides) {
+  int64_t last = 0;
+  for (size_t i = 0; i < strides.size(); ++i) last += std::max<int64_t>(contents.shape()[i] - 1, 0) * strides[i];
+  const int64_t size = dtype_bytes(contents.dtype());
+  LaidOut result;
+  result.bytes.assign((last + 1) * size, kPattern);
+  Shape index(strides.size(), 0);
+  for (int64_t n = 0; n < contents.count(); ++n) {
+    int64_t at = 0;
+    for (size_t i = 0; i < strides.size(); ++i) at += index[i] * strides[i];
+    std::memcpy(result.bytes.data() + at * size, contents.data() + n * size, size);
+    for (size_t axis = strides.size(); axis-- > 0 && ++index[axis] == contents.shape()[axis];) index[axis] = 0;
+  }
+  result.view = make_view(result.bytes.data(), contents.dtype(), contents.shape(), strides);
+  return result;
+}
+
+std::vector<HostTensor> run_case(const CaseGraph& built, RunOptions& options) {
+  const Node& node = built.node;
+  std::vector<LaidOut> inputs(node.inputs.size());
+  std::vector<TensorView> in(node.inputs.size()), out;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (node.inputs[i] == kNone) continue;
+    inputs[i] = operand(built, static_cast<int>(i), options);
+    in[i] = inputs[i].view;
+  }
+  std::vector<Guarded> outputs;
+  for (const ValueId id : node.outputs) {
+    const Value& value = built.graph.value(id);
+    outputs.emplace_back(elements(value.shape) * dtype_bytes(value.dtype));
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Value& value = built.graph.value(node.outputs[i]);
+    out.push_back(make_view(outputs[i].data(), value.dtype, value.shape));
+  }
+  if (options.in_place) {
+    const auto [output, input] = *options.in_place;
+    std::memcpy(outputs[output].data(), in[input].data, inputs[input].bytes.size());
+    in[input].data = outputs[output].data();
+  }
+  const OpDef& def = op_def(node.op);
+  const int64_t workspace_bytes = def.workspace ? def.workspace(built.graph, node, options.threads) : 0;
+  Guarded workspace(workspace_bytes);
+  KernelArgs args;
+  args.inputs = in.data();
+  args.input_count = static_cast<int>(in.size());
+  args.outputs = out.data();
+  args.output_count = static_cast<int>(out.size());
+  args.workspace = workspace.data();
+  args.workspace_bytes = workspace_bytes;
+  args.attributes = &node.attributes;
+  args.threads = options.threads;
+  const std::vector<LaidOut> before = inputs;
+  cpu_kernel(node.op, options.instruction_set)(args);
+  EXPECT_TRUE(workspace.intact()) << "wrote around its workspace";
+  for (size_t i = 0; i < inputs.size(); ++i) EXPECT_TRUE(inputs[i].bytes == before[i].bytes) << "wrote to input " << i;
+  std::vector<HostTensor> results;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    EXPECT_TRUE(outputs[i].intact()) << "wrote around output " << i;
+    HostTensor result(out[i].dtype, built.graph.value(node.outputs[i]).shape);
+    std::memcpy(result.mutable_data(), outputs[i].data(), result.bytes());
+    results.push_back(std::move(result));
+  }
+  return results;
+}
+
+}  // namespace zeroplan

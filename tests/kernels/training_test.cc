@@ -1,0 +1,225 @@
+// The kernels of the training step against values worked out by hand or in double.
+#include <cmath>
+#include <cstring>
+
+#include <gtest/gtest.h>
+
+#include "runtime/plan/report.h"
+#include "tests/kernels/runner.h"
+
+namespace zeroplan {
+namespace {
+
+struct StepCall {
+  std::vector<TensorView> inputs, outputs;
+  Attributes attributes;
+  RunScalars scalars;
+  UnitArgs unit;
+  int threads = 1;
+
+  void run(OpKind op, const std::string& set = cpu_instruction_set()) {
+    KernelArgs args;
+    args.inputs = inputs.data();
+    args.input_count = static_cast<int>(inputs.size());
+    args.outputs = outputs.data();
+    args.output_count = static_cast<int>(outputs.size());
+    args.attributes = &attributes;
+    args.unit = &unit;
+    args.scalars = &scalars;
+    args.threads = threads;
+    cpu_kernel(op, set)(args);
+  }
+};
+
+template <typename T>
+DType dtype_of() {
+  if (sizeof(T) == 4) return DType::f32;
+  return std::is_same_v<T, int64_t> ? DType::i64 : DType::f64;
+}
+template <typename T>
+TensorView vector_view(std::vector<T>& v) {
+  return make_view(v.data(), dtype_of<T>(), {static_cast<int64_t>(v.size())});
+}
+template <typename T>
+TensorView scalar_view(T& x) {
+  return make_view(&x, dtype_of<T>(), {});
+}
+
+TEST(RecordLoss, WritesItsMicroBatch) {
+  std::vector<double> metrics(metrics_elements(3), 5);
+  float sum = 1.5f, weight = 7;
+  StepCall call{{scalar_view(sum), scalar_view(weight), vector_view(metrics)}, {vector_view(metrics)}};
+  call.scalars.micro_batch = 2;
+  call.run(OpKind::record_loss);
+  EXPECT_EQ(metrics, (std::vector<double>{5, 5, 1.5, 5, 5, 7, 5, 5}));
+  call.inputs[1] = TensorView{};
+  call.scalars.micro_batch = 0;
+  call.run(OpKind::record_loss);
+  EXPECT_EQ(metrics, (std::vector<double>{1.5, 5, 1.5, 1, 5, 7, 5, 5}));
+}
+
+TEST(FillPadding, ClearsTheGapsAlone) {
+  std::vector<float> buffer(256, 3);
+  const UnitExtent extents[] = {{0, 5, 1}, {64, 64, 1}, {128, 1, 1}};
+  StepCall call{{}, {vector_view(buffer)}};
+  call.unit = {extents, 3, 256, 0, 256};
+  call.run(OpKind::fill_padding);
+  for (int i = 0; i < 256; ++i) EXPECT_EQ(buffer[i], i < 5 || (i >= 64 && i < 129) ? 3 : 0) << i;
+}
+
+struct Folded {
+  std::vector<double> report = std::vector<double>(kReportFields, 9), metrics;
+};
+Folded fold(std::vector<double> metrics, int64_t divided) {
+  Folded f;
+  f.metrics = std::move(metrics);
+  StepCall call{{vector_view(f.metrics), vector_view(f.report)}, {vector_view(f.report), vector_view(f.metrics)}, {{Attr::value, divided}}};
+  call.run(OpKind::fold_metrics);
+  return f;
+}
+
+TEST(FoldMetrics, DividesByTheWeightOfTheWindow) {
+  const Folded f = fold({3, 5, 1, 3, 0, 0}, 1);
+  EXPECT_EQ(f.report[kReportLoss], 2);
+  EXPECT_EQ(f.report[kReportWeight], 4);
+  EXPECT_EQ(f.report[kReportScale], 0.25);
+  EXPECT_EQ(f.report[kReportSkip], 0);
+  EXPECT_EQ(f.report[kReportFinite], 1);
+  EXPECT_EQ(f.report[kReportFactor], 1);
+  EXPECT_EQ(f.metrics, std::vector<double>(6, 0));
+}
+
+TEST(FoldMetrics, AFinalSumIsNotDivided) {
+  const Folded f = fold({3, 5, 1, 1, 0, 0}, 0);
+  EXPECT_EQ(f.report[kReportLoss], 8);
+  EXPECT_EQ(f.report[kReportWeight], 1);
+}
+
+TEST(FoldMetrics, FoldsInOrderOfMicroBatches) {
+  const Folded f = fold({1e16, 1, -1e16, 1, 1, 1, 0, 0}, 0);
+  EXPECT_EQ(f.report[kReportLoss], ((1e16 + 1) - 1e16));
+}
+
+TEST(FoldMetrics, SkipsAndSaysWhy) {
+  EXPECT_EQ(fold({0, 0, 0, 0, 0, 0}, 1).report[kReportSkip], 1);  // weight 0
+  const Folded bad = fold({1, 1, 1, 1, 2, 0}, 1), stop = fold({1, 1, 1, 1, 0, 1}, 1), nan = fold({NAN, 1, 1, 1, 0, 0}, 1);
+  EXPECT_EQ(bad.report[kReportSkip], 1);
+  EXPECT_EQ(bad.report[kReportBadData], 2);
+  EXPECT_EQ(stop.report[kReportSkip], 1);
+  EXPECT_EQ(stop.report[kReportStop], 1);
+  EXPECT_EQ(nan.report[kReportSkip], 1);
+  EXPECT_EQ(nan.report[kReportFinite], 0);
+}
+
+using Limbs = std::vector<int64_t>;
+
+template <typename T>
+void add_norm(std::vector<T> shard, std::vector<UnitExtent> extents, int64_t first, double weight, Limbs& limbs, int threads = 1) {
+  std::vector<double> report(kReportFields, 0);
+  report[kReportWeight] = weight;
+  StepCall call{{vector_view(shard), vector_view(report), vector_view(limbs)}, {vector_view(limbs)}};
+  call.unit = {extents.data(), static_cast<int>(extents.size()), static_cast<int64_t>(shard.size()), first,
+               static_cast<int64_t>(shard.size())};
+  call.threads = threads;
+  call.run(OpKind::grad_norm);
+}
+
+std::vector<double> clip(Limbs& limbs, double largest) {
+  std::vector<double> report(kReportFields, 0);
+  report[kReportFinite] = 1;
+  StepCall call{{vector_view(limbs), vector_view(report)}, {vector_view(report), vector_view(limbs)}};
+  call.scalars.clip = largest;
+  call.run(OpKind::clip_factor);
+  return report;
+}
+
+std::vector<double> random_values(int64_t count, double low_exponent, double high_exponent, uint64_t seed) {
+  std::vector<double> values(count);
+  for (double& v : values) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    const double unit = static_cast<double>(seed >> 11) * 0x1p-53;
+    v = std::exp2(low_exponent + (high_exponent - low_exponent) * unit) * (seed >> 63 ? 1 : -1);
+  }
+  return values;
+}
+
+TEST(GradNorm, NormFiveClipOneGivesOneFifth) {
+  Limbs limbs(kNormLimbs, 0);
+  std::vector<float> gradient(64, 0);
+  gradient[0] = 3, gradient[3] = 4;
+  add_norm(gradient, {{0, 4, 1}}, 0, 1, limbs);
+  const std::vector<double> report = clip(limbs, 1);
+  EXPECT_EQ(report[kReportNorm], 5);
+  EXPECT_EQ(report[kReportFactor], 0.2);
+  EXPECT_EQ(report[kReportClippedNorm], 1);
+  EXPECT_EQ(report[kReportSkip], 0);
+  EXPECT_EQ(limbs, Limbs(kNormLimbs, 0));
+}
+
+TEST(GradNorm, DividesByTheWeightAndLeavesPaddingOut) {
+  Limbs limbs(kNormLimbs, 0);
+  std::vector<float> gradient(128, 1e30f);  // padding must not be read
+  for (int i = 0; i < 70; ++i) gradient[i] = 2;
+  add_norm(gradient, {{0, 70, 1}}, 0, 2, limbs);
+  const std::vector<double> report = clip(limbs, 0);
+  EXPECT_EQ(report[kReportNorm], std::sqrt(70.0));
+  EXPECT_EQ(report[kReportFactor], 1);
+}
+
+TEST(GradNorm, OneShardOrManyInAnyOrderGiveTheSameBits) {
+  const std::vector<double> values = random_values(64 * 300, -400, 300, 3);
+  Limbs whole(kNormLimbs, 0), parts(kNormLimbs, 0), threaded(kNormLimbs, 0);
+  const std::vector<UnitExtent> extents = {{0, 64 * 100 - 7, 1}, {64 * 100, 64 * 200, 1}};
+  add_norm(values, extents, 0, 3, whole);
+  add_norm(values, extents, 0, 3, threaded, 2);
+  for (const auto& [begin, end] : std::vector<std::pair<int, int>>{{200, 300}, {0, 64}, {150, 200}, {64, 150}})
+    add_norm(std::vector<double>(values.begin() + begin * 64, values.begin() + end * 64), extents, begin * 64, 3, parts);
+  const double norm = clip(whole, 0)[kReportNorm];
+  EXPECT_EQ(norm, clip(parts, 0)[kReportNorm]);
+  EXPECT_EQ(norm, clip(threaded, 0)[kReportNorm]);
+  EXPECT_GT(norm, 1e80);
+}
+
+TEST(GradNorm, TheSumOfBlocksIsExactAndRoundedOnce) {
+  Limbs limbs(kNormLimbs, 0);
+  for (const double square : {0x1p1000, 0x1p-1000, 0x1p947, 1.0}) {  // 2^1000 + half a unit in its last place + a little more
+    std::vector<double> shard(64, 0);
+    shard[0] = std::sqrt(square);
+    if (square == 0x1p947) shard[0] = 0x1p473, shard[1] = 0x1p473;  // 2^947 exactly
+    add_norm(shard, {{0, 64, 1}}, 0, 1, limbs);
+  }
+  const double norm = clip(limbs, 0)[kReportNorm];
+  EXPECT_EQ(norm, std::sqrt(std::nextafter(0x1p1000, INFINITY)));
+}
+
+TEST(GradNorm, IsTheSameOnEveryInstructionSet) {
+  std::vector<double> values = random_values(64 * 50, -20, 20, 5), report(kReportFields, 0);
+  report[kReportWeight] = 7;
+  const UnitExtent extent{0, 64 * 50 - 3, 1};
+  std::vector<Limbs> results;
+  for (const std::string& set : instruction_sets()) {
+    Limbs limbs(kNormLimbs, 0);
+    StepCall call{{vector_view(values), vector_view(report), vector_view(limbs)}, {vector_view(limbs)}};
+    call.unit = {&extent, 1, 64 * 50, 0, 64 * 50};
+    call.run(OpKind::grad_norm, set);
+    results.push_back(limbs);
+  }
+  for (const Limbs& limbs : results) EXPECT_EQ(limbs, results[0]);
+}
+
+TEST(GradNorm, ANormThatIsNotFiniteSkipsTheUpdate) {
+  for (const float value : {INFINITY, NAN}) {
+    Limbs limbs(kNormLimbs, 0);
+    std::vector<float> gradient(64, 1);
+    gradient[17] = value;
+    add_norm(gradient, {{0, 64, 1}}, 0, 1, limbs);
+    const std::vector<double> report = clip(limbs, 1);
+    EXPECT_EQ(report[kReportSkip], 1);
+    EXPECT_EQ(report[kReportFinite], 0);
+    EXPECT_EQ(report[kReportFactor], 1);
+    EXPECT_EQ(limbs, Limbs(kNormLimbs, 0));
+  }
+}
+
+}  // namespace
+}  // namespace zeroplan

@@ -1,0 +1,116 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+#include "passes/lower/plan_memory.h"
+#include "runtime/plan/plan.h"
+#include "tests/lower/models.h"
+
+namespace zeroplan::test {
+namespace {
+
+int64_t rounded(int64_t bytes) { return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment; }
+
+std::vector<MemoryRequest> random_requests(std::mt19937& random, int count, int steps) {
+  std::vector<MemoryRequest> requests;
+  for (int i = 0; i < count; ++i) {
+    const int first = static_cast<int>(random() % steps), length = static_cast<int>(random() % (random() % 3 == 0 ? steps : 4));
+    requests.push_back({1 + static_cast<int64_t>(random() % 5000), first, std::min(steps - 1, first + length)});
+  }
+  return requests;
+}
+
+void expect_disjoint(const std::vector<MemoryRequest>& requests, const MemoryPlan& plan) {
+  for (size_t i = 0; i < requests.size(); ++i) {
+    EXPECT_EQ(plan.offsets[i] % kArenaAlignment, 0);
+    EXPECT_LE(plan.offsets[i] + requests[i].bytes, plan.bytes);
+    for (size_t j = 0; j < i; ++j) {
+      const bool together = requests[i].first <= requests[j].last && requests[j].first <= requests[i].last;
+      const bool apart = plan.offsets[i] + requests[i].bytes <= plan.offsets[j] || plan.offsets[j] + requests[j].bytes <= plan.offsets[i];
+      EXPECT_TRUE(!together || apart) << i << " and " << j;
+    }
+  }
+}
+
+int64_t live_peak(const std::vector<MemoryRequest>& requests, int steps) {
+  int64_t peak = 0;
+  for (int step = 0; step < steps; ++step) {
+    int64_t live = 0;
+    for (const MemoryRequest& r : requests)
+      if (r.first <= step && step <= r.last) live += rounded(r.bytes);
+    peak = std::max(peak, live);
+  }
+  return peak;
+}
+
+// Smallest arena over all orders of lowest-fit placement.
+int64_t best_of_all_orders(const std::vector<MemoryRequest>& requests) {
+  std::vector<int> order(requests.size());
+  std::iota(order.begin(), order.end(), 0);
+  int64_t best = INT64_MAX;
+  do {
+    std::vector<std::array<int64_t, 2>> placed(requests.size(), {-1, -1});
+    int64_t top = 0;
+    for (int i : order) {
+      int64_t offset = 0;
+      for (bool moved = true; moved;) {
+        moved = false;
+        for (size_t j = 0; j < requests.size(); ++j) {
+          if (placed[j][0] < 0 || requests[j].first > requests[i].last || requests[j].last < requests[i].first) continue;
+          if (offset < placed[j][1] && placed[j][0] < offset + rounded(requests[i].bytes)) {
+            offset = placed[j][1];
+            moved = true;
+          }
+        }
+      }
+      placed[i] = {offset, offset + rounded(requests[i].bytes)};
+      top = std::max(top, placed[i][1]);
+    }
+    best = std::min(best, top);
+  } while (std::next_permutation(order.begin(), order.end()));
+  return best;
+}
+
+TEST(PlanMemory, StoragesThatLiveTogetherDoNotOverlap) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 50; ++round) {
+    const int steps = 5 + round;
+    const std::vector<MemoryRequest> requests = random_requests(random, 10 + 8 * round, steps);
+    const MemoryPlan plan = plan_memory(requests);
+    expect_disjoint(requests, plan);
+    EXPECT_EQ(plan.lower_bound, live_peak(requests, steps));
+    EXPECT_GE(plan.bytes, plan.lower_bound);
+    EXPECT_LE(static_cast<double>(plan.bytes), 1.15 * static_cast<double>(plan.lower_bound)) << round;
+  }
+}
+
+TEST(PlanMemory, SmallCasesComeCloseToTheBest) {
+  std::mt19937 random(2);
+  int optimal = 0;
+  for (int round = 0; round < 40; ++round) {
+    const std::vector<MemoryRequest> requests = random_requests(random, 6, 8);
+    const int64_t best = best_of_all_orders(requests), planned = plan_memory(requests).bytes;
+    EXPECT_GE(planned, live_peak(requests, 8));
+    EXPECT_LE(static_cast<double>(planned), 1.2 * static_cast<double>(best));
+    optimal += planned <= best;
+  }
+  EXPECT_GE(optimal, 36);
+}
+
+TEST(PlanMemory, NothingToPlace) {
+  EXPECT_EQ(plan_memory({}).bytes, 0);
+}
+
+TEST(PlanMemory, TransientArenaIsWithinFivePercentOfItsLowerBound) {
+  for (int stage : {0, 3})
+    for (int blocks : {2, 6, 12}) {
+      const Plan plan = compile_graph(residual(blocks, 32, 64, 500), options_of(2, stage));
+      const int64_t bound = *std::max_element(plan.transient_lower_bound.begin(), plan.transient_lower_bound.end());
+      EXPECT_LE(static_cast<double>(plan.arena_bytes[1]), 1.05 * static_cast<double>(bound));
+    }
+}
+
+}  // namespace
+}  // namespace zeroplan::test

@@ -1,0 +1,43 @@
+#pragma once
+// Values of an imported model by the reference evaluators.
+#include <map>
+#include <string>
+
+#include "base/error.h"
+#include "graph/onnx/importer.h"
+#include "graph/onnx/weights.h"
+#include "graph/ops/op_def.h"
+
+namespace zeroplan {
+
+inline void load_parameters(const ImportedModel& model, std::map<ValueId, HostTensor>& values) {
+  WeightFiles files(model.model_path);
+  for (size_t i = 0; i < model.graph.values.size(); ++i) {
+    const Value& value = model.graph.values[i];
+    if (value.kind != ValueKind::parameter) continue;
+    const Parameter& p = model.graph.parameters[value.parameter];
+    HostTensor weight(value.dtype, p.shape);
+    read_weight(files, p.source, 0, weight.count(), value.dtype, weight.mutable_data());
+    values[static_cast<ValueId>(i)] = weight;
+  }
+}
+
+// Loss of one micro-batch; `inputs` by name.
+inline double evaluate_loss(const ImportedModel& model, const std::map<std::string, HostTensor>& inputs) {
+  std::map<ValueId, HostTensor> values;
+  load_parameters(model, values);
+  for (const ImportedInput& input : model.inputs) {
+    const Value& value = model.graph.value(input.value);
+    const HostTensor& given = inputs.at(input.name);
+    if (given.shape() != value.shape) throw Error("test data of another shape for " + input.name);
+    values[input.value] = given.cast(value.dtype);
+  }
+  evaluate_program(model.graph, Program::micro_step, values);
+  const auto number = [&](ValueId id) {
+    return (model.graph.value(id).kind == ValueKind::constant ? model.graph.value(id).constant : values.at(id)).get(0);
+  };
+  const double sum = number(model.graph.loss.sum);
+  return model.graph.loss.weight == kNone ? sum : sum / number(model.graph.loss.weight);
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,179 @@
+// Trained weights written back: same graph, same ties, splits as initializers of their own.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <onnx/checker.h>
+
+#include "graph/onnx/exporter.h"
+#include "tests/onnx/evaluate.h"
+#include "tests/onnx/model_builder.h"
+#include "tests/onnx/npy.h"
+
+namespace zeroplan {
+namespace {
+
+struct Case {
+  const char* name;
+  const char* loss;
+  std::map<std::string, int64_t> dims;
+};
+
+ImportOptions options_of(const Case& c) {
+  ImportOptions options;
+  options.samples = 8;
+  options.loss = c.loss;
+  options.dims = c.dims;
+  return options;
+}
+
+// A value for each element of each parameter, different between parameters.
+float trained(int parameter, int64_t element) { return static_cast<float>(0.01 * parameter + 1e-4 * static_cast<double>(element % 97)); }
+
+void write_trained(const ImportedModel& model, int index, std::vector<std::byte>& bytes) {
+  const Parameter& p = model.graph.parameters[index];
+  bytes.resize(p.source.bytes);
+  for (int64_t i = 0; i < elements(p.shape); ++i) {
+    const float value = trained(index, i);
+    std::memcpy(bytes.data() + i * sizeof value, &value, sizeof value);
+  }
+}
+
+class ExportedModel : public testing::TestWithParam<Case> {
+ protected:
+  std::string source() const { return std::string(ZEROPLAN_SOURCE_DIR) + "/tests/models/" + GetParam().name + "/model.onnx"; }
+  TempFolder folder;
+};
+
+TEST_P(ExportedModel, ReimportFindsTheSameParametersWithNewValues) {
+  const ImportedModel before = import_model(source(), options_of(GetParam()));
+  const std::string path = folder / "trained.onnx";
+  export_model(source(), path, before.graph.parameters, [&](int i, std::vector<std::byte>& bytes) { write_trained(before, i, bytes); });
+  EXPECT_NO_THROW(onnx::checker::check_model(path));
+  const ImportedModel after = import_model(path, options_of(GetParam()));
+  ASSERT_EQ(after.graph.parameters.size(), before.graph.parameters.size());
+  WeightFiles files(path);
+  for (size_t i = 0; i < before.graph.parameters.size(); ++i) {
+    const Parameter& p = before.graph.parameters[i];
+    const auto same =
+        std::find_if(after.graph.parameters.begin(), after.graph.parameters.end(), [&](const Parameter& q) { return q.name == p.name; });
+    ASSERT_NE(same, after.graph.parameters.end()) << p.name;
+    EXPECT_EQ(same->aliases.size(), p.aliases.size()) << p.name;
+    std::vector<float> values(elements(p.shape));
+    read_weight(files, same->source, 0, static_cast<int64_t>(values.size()), DType::f32, values.data());
+    for (size_t k = 0; k < values.size(); ++k)
+      ASSERT_EQ(values[k], trained(static_cast<int>(i), static_cast<int64_t>(k))) << p.name << " " << k;
+  }
+}
+
+// The exported file computes what the imported graph computes with the same weights.
+TEST_P(ExportedModel, TheFileComputesTheTrainedLoss) {
+  const ImportedModel before = import_model(source(), options_of(GetParam()));
+  const std::string path = folder / "trained.onnx";
+  export_model(source(), path, before.graph.parameters, [&](int i, std::vector<std::byte>& bytes) { write_trained(before, i, bytes); });
+  std::map<std::string, HostTensor> data;
+  std::map<ValueId, HostTensor> values;
+  for (const ImportedInput& input : before.inputs) {
+    data[input.name] =
+        rows_of(read_npy(std::string(ZEROPLAN_SOURCE_DIR) + "/tests/models/" + GetParam().name + "/data/" + input.name + ".npy"), 0, 8);
+    values[input.value] = data[input.name];
+  }
+  for (size_t i = 0; i < before.graph.values.size(); ++i) {
+    const Value& value = before.graph.values[i];
+    if (value.kind != ValueKind::parameter) continue;
+    HostTensor weight(DType::f32, value.shape);
+    for (int64_t k = 0; k < weight.count(); ++k) weight.set(k, trained(value.parameter, k));
+    values[static_cast<ValueId>(i)] = weight;
+  }
+  evaluate_program(before.graph, Program::micro_step, values);
+  const Loss& loss = before.graph.loss;
+  const double weight = before.graph.value(loss.weight).kind == ValueKind::constant ? before.graph.value(loss.weight).constant.get(0)
+                                                                                    : values.at(loss.weight).get(0);
+  EXPECT_NEAR(evaluate_loss(import_model(path, options_of(GetParam())), data), values.at(loss.sum).get(0) / weight, 1e-6);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, ExportedModel,
+                         testing::Values(Case{"mlp", "", {}}, Case{"gpt2_nano_dynamo", "", {}}, Case{"gpt2_nano_ts", "", {}},
+                                         Case{"gpt2_nano_logits", "softmax_cross_entropy(logits, labels)", {{"seq", 16}}}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(Export, UntrainedValuesGiveTheSameGraph) {
+  TempFolder folder;
+  const std::string source = std::string(ZEROPLAN_SOURCE_DIR) + "/tests/models/gpt2_nano_logits/model.onnx";
+  ImportOptions options = options_of({"", "softmax_cross_entropy(logits, labels)", {{"seq", 16}}});
+  const ImportedModel model = import_model(source, options);
+  WeightFiles files(source);
+  export_model(source, folder / "model.onnx", model.graph.parameters, [&](int i, std::vector<std::byte>& bytes) {
+    const WeightSource& from = model.graph.parameters[i].source;
+    bytes.resize(from.bytes);
+    files.read(from.file, from.offset, from.bytes, bytes.data());
+  });
+  const auto read = [](const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return std::string((std::istreambuf_iterator<char>(file)), {});
+  };
+  EXPECT_EQ(read(folder / "model.onnx.data"), read(source + ".data"));
+  onnx::ModelProto before, after;
+  ASSERT_TRUE(before.ParseFromString(read(source)));
+  ASSERT_TRUE(after.ParseFromString(read(folder / "model.onnx")));
+  EXPECT_EQ(before.SerializeAsString(), after.SerializeAsString());
+}
+
+TEST(Export, ConstantNodesAndTypedDataAreWrittenBack) {
+  TempFolder folder;
+  ModelBuilder m;
+  m.input("x", {"N", "8"}).output("loss", {});
+  auto& value = *m.node("Constant", {}, {"w"}).add_attribute();
+  value.set_name("value");
+  value.set_type(onnx::AttributeProto::TENSOR);
+  ModelBuilder::fill(*value.mutable_t(), {8, 8}, std::vector<float>(64, 0.5f));
+  onnx::TensorProto& b = m.weight("b", {8}, {});
+  b.clear_raw_data();
+  for (int i = 0; i < 8; ++i) b.add_float_data(static_cast<float>(i));
+  m.node("MatMul", {"x", "w"}, {"xw"});
+  m.node("Add", {"xw", "b"}, {"y"});
+  ModelBuilder::set(m.node("ReduceMean", {"y"}, {"loss"}), "keepdims", 0);
+  ImportOptions options;
+  options.samples = 2;
+  const ImportedModel model = import_model(m.save(folder / "m.onnx"), options);
+  ASSERT_EQ(model.graph.parameters.size(), 2u);
+  export_model(folder / "m.onnx", folder / "out.onnx", model.graph.parameters,
+               [&](int i, std::vector<std::byte>& bytes) { write_trained(model, i, bytes); });
+  EXPECT_NO_THROW(onnx::checker::check_model(folder / "out.onnx"));
+  const ImportedModel after = import_model(folder / "out.onnx", options);
+  WeightFiles files(folder / "out.onnx");
+  for (int i = 0; i < 2; ++i) {
+    float last = 0;
+    const Parameter& p = after.graph.parameters[i];
+    read_weight(files, p.source, elements(p.shape) - 1, 1, DType::f32, &last);
+    EXPECT_EQ(last, trained(i, elements(p.shape) - 1));
+  }
+}
+
+TEST(Export, AFailureLeavesNothingBehind) {
+  TempFolder folder;
+  const std::string source = std::string(ZEROPLAN_SOURCE_DIR) + "/tests/models/gpt2_nano_logits/model.onnx";
+  const ImportedModel model = import_model(source, options_of({"", "softmax_cross_entropy(logits, labels)", {{"seq", 16}}}));
+  int calls = 0;
+  const auto failing = [&](int i, std::vector<std::byte>& bytes) {
+    if (++calls > 20) throw Error("no more");
+    bytes.resize(model.graph.parameters[i].source.bytes);
+  };
+  EXPECT_THROW(export_model(source, folder / "out.onnx", model.graph.parameters, failing), Error);
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+TEST(Viewer, WritesEveryNode) {
+  TempFolder folder;
+  ImportOptions options;
+  options.samples = 2;
+  const ImportedModel model = import_model(small_regression().save(folder / "m.onnx"), options);
+  write_viewer_model(model.graph, folder / "view.onnx");
+  onnx::ModelProto view;
+  std::ifstream file(folder / "view.onnx", std::ios::binary);
+  ASSERT_TRUE(view.ParseFromIstream(&file));
+  EXPECT_EQ(view.graph().node_size(), static_cast<int>(model.graph.nodes.size()));
+  EXPECT_EQ(view.graph().node(0).domain(), "ai.zeroplan");
+}
+
+}  // namespace
+}  // namespace zeroplan

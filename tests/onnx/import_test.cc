@@ -1,0 +1,287 @@
+// Rules of the import on small models: roles, ties, splits, dims, losses, problems.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/onnx/evaluate.h"
+#include "tests/onnx/model_builder.h"
+
+namespace zeroplan {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+ImportOptions samples(int64_t n) {
+  ImportOptions options;
+  options.samples = n;
+  return options;
+}
+
+std::vector<std::string> names(const ImportedModel& model) {
+  std::vector<std::string> list;
+  for (const Parameter& p : model.graph.parameters) list.push_back(p.name);
+  return list;
+}
+
+template <typename Fn>
+std::string message(Fn&& fn) {
+  try {
+    fn();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// Table under Gather and its transpose under MatMul, both the identity: one row's scores, the loss is the score of class 1.
+ModelBuilder tied_model() {
+  ModelBuilder m;
+  m.input("i", {"1"}, onnx::TensorProto::INT64).output("loss", {});
+  m.weight("table", {2, 2}, {1, 0, 0, 1});
+  m.weight("head", {2, 2}, {1, 0, 0, 1});
+  m.ints("from", {1}, {1});
+  m.ints("to", {1}, {2});
+  m.ints("axis", {1}, {1});
+  m.node("Gather", {"table", "i"}, {"e"});
+  m.node("MatMul", {"e", "head"}, {"scores"});
+  m.node("Slice", {"scores", "from", "to", "axis"}, {"one"});
+  ModelBuilder::set(m.node("ReduceSum", {"one"}, {"loss"}), "keepdims", 0);
+  return m;
+}
+
+TEST(Ties, AnEmbeddingAndItsTransposeAreOneParameter) {
+  TempFolder folder;
+  const ImportedModel model = import_model(tied_model().save(folder / "m.onnx"), {});
+  ASSERT_EQ(model.graph.parameters.size(), 1u);
+  ASSERT_EQ(model.graph.parameters[0].aliases.size(), 1u);
+  EXPECT_EQ(model.graph.parameters[0].aliases[0].initializer, "head");
+  EXPECT_TRUE(model.graph.parameters[0].aliases[0].transposed);
+  EXPECT_EQ(evaluate_loss(model, {{"i", HostTensor::of<int64_t>(DType::i64, {1}, {0})}}), 0.0);
+  EXPECT_EQ(model.inputs[0].limit, 2);
+  ImportOptions apart;
+  apart.untie = {"head"};
+  EXPECT_EQ(import_model(folder / "m.onnx", apart).graph.parameters.size(), 2u);
+}
+
+TEST(Ties, UnequalTablesStayApart) {
+  TempFolder folder;
+  ModelBuilder m = tied_model();
+  const float other[] = {1, 0, 0.5f, 1};
+  m.proto.mutable_graph()->mutable_initializer(1)->set_raw_data(other, sizeof other);
+  EXPECT_EQ(import_model(m.save(folder / "m.onnx"), {}).graph.parameters.size(), 2u);
+}
+
+TEST(Roles, ScalarsAndVectorsWithoutMetadataAreTrained) {
+  TempFolder folder;
+  for (const std::vector<int64_t>& dims : {std::vector<int64_t>{}, std::vector<int64_t>{1}}) {
+    ModelBuilder m;
+    m.input("x", {"N", "3"}).output("loss", {});
+    m.weight("s", dims, {2});
+    m.node("Mul", {"x", "s"}, {"y"});
+    ModelBuilder::set(m.node("ReduceMean", {"y"}, {"loss"}), "keepdims", 0);
+    const ImportedModel model = import_model(m.save(folder / "m.onnx"), samples(2));
+    EXPECT_THAT(names(model), ElementsAre("s"));
+    EXPECT_DOUBLE_EQ(evaluate_loss(model, {{"x", HostTensor::of<float>(DType::f32, {2, 3}, {1, 2, 3, 4, 5, 6})}}), 7.0);
+  }
+}
+
+TEST(Roles, PatternsOverruleAndMustMatch) {
+  TempFolder folder;
+  const std::string path = small_regression().save(folder / "m.onnx");
+  ImportOptions options = samples(2);
+  options.freeze = {"^w$"};
+  const ImportedModel model = import_model(path, options);
+  EXPECT_FALSE(model.graph.parameters[0].trainable);
+  EXPECT_TRUE(model.graph.parameters[1].trainable);
+  options.freeze = {"."};
+  EXPECT_THAT(message([&] { import_model(path, options); }), HasSubstr("nothing to train"));
+  options.freeze = {"nowhere"};
+  EXPECT_THAT(message([&] { import_model(path, options); }), HasSubstr("'nowhere' matches no parameter"));
+  options.freeze = {"("};
+  EXPECT_THROW(import_model(path, options), Error);
+}
+
+TEST(Roles, LargeConstantNodesAreWeights) {
+  TempFolder folder;
+  ModelBuilder m;
+  m.input("x", {"N", "8"}).output("loss", {});
+  auto& value = *m.node("Constant", {}, {"w"}).add_attribute();
+  value.set_name("value");
+  value.set_type(onnx::AttributeProto::TENSOR);
+  ModelBuilder::fill(*value.mutable_t(), {8, 8}, std::vector<float>(64, 0.5f));
+  m.node("MatMul", {"x", "w"}, {"y"});
+  ModelBuilder::set(m.node("ReduceMean", {"y"}, {"loss"}), "keepdims", 0);
+  EXPECT_THAT(names(import_model(m.save(folder / "m.onnx"), samples(2))), ElementsAre("w"));
+}
+
+TEST(Dims, UnboundOnesAreReportedTogether) {
+  TempFolder folder;
+  ModelBuilder m;
+  m.input("a", {"batch", "seq"}).input("b", {"batch", "seq", "width"}).output("loss", {});
+  m.weight("w", {1}, {1});
+  m.node("Mul", {"b", "w"}, {"bw"});
+  m.node("Atan", {"bw"}, {"odd"});
+  m.node("Add", {"odd", "w"}, {"y"});
+  ModelBuilder::set(m.node("ReduceMean", {"y"}, {"loss"}), "keepdims", 0);
+  const std::string path = m.save(folder / "m.onnx");
+  const std::string text = message([&] { import_model(path, {}); });
+  EXPECT_THAT(text, HasSubstr("'batch' of input a, b is unbound"));
+  EXPECT_THAT(text, HasSubstr("'seq' of input a, b is unbound"));
+  EXPECT_THAT(text, HasSubstr("'width' of input b is unbound"));
+  EXPECT_THAT(text, HasSubstr("Atan"));
+  const ModelPeek peek = peek_model(path);
+  EXPECT_EQ(peek.sample_symbol, "batch");
+  EXPECT_THAT(peek.symbols.at("seq"), ElementsAre("a", "b"));
+  ImportOptions wrong = samples(2);
+  wrong.dims = {{"seq", 4}, {"width", 2}, {"depth", 1}};
+  EXPECT_THAT(message([&] { import_model(path, wrong); }), HasSubstr("depth"));
+}
+
+TEST(Dims, ABakedBatchIsKnownAndHeld) {
+  TempFolder folder;
+  ModelBuilder m = small_regression();
+  m.proto.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim(0)->set_dim_value(4);
+  const std::string path = m.save(folder / "m.onnx");
+  EXPECT_EQ(peek_model(path).baked_batch, 4);
+  const ImportedModel model = import_model(path, {});
+  EXPECT_EQ(model.baked_batch, 4);
+  EXPECT_EQ(model.inputs[0].sample_axis, 0);
+  EXPECT_THAT(message([&] { import_model(path, samples(2)); }), HasSubstr("bakes 4 samples"));
+}
+
+// Three operators without a kernel: one on constants alone.
+TEST(Problems, AllUnsupportedNodesInOneReport) {
+  TempFolder folder;
+  ModelBuilder m;
+  m.input("x", {"N", "3"}).output("loss", {});
+  m.weight("w", {3}, {1, 2, 3});
+  auto& value = *m.node("Constant", {}, {"c"}).add_attribute();
+  value.set_name("value_float");
+  value.set_type(onnx::AttributeProto::FLOAT);
+  value.set_f(0.5f);
+  m.node("Det", {"c"}, {"cd"}, "on_constants");
+  m.node("Mul", {"x", "w"}, {"xw"});
+  m.node("Atan", {"xw"}, {"a"}, "first");
+  m.node("Asinh", {"a"}, {"b"}, "second");
+  m.node("Add", {"b", "cd"}, {"y"});
+  ModelBuilder::set(m.node("ReduceMean", {"y"}, {"loss"}), "keepdims", 0);
+  const std::string text = message([&] { import_model(m.save(folder / "m.onnx"), samples(2)); });
+  EXPECT_THAT(text, HasSubstr("Atan of node 'first'"));
+  EXPECT_THAT(text, HasSubstr("Asinh of node 'second'"));
+  EXPECT_THAT(text, Not(HasSubstr("on_constants")));
+}
+
+TEST(Problems, ConstantsAreEvaluatedAndDeadNodesIgnored) {
+  TempFolder folder;
+  ModelBuilder m = small_regression();
+  m.node("Det", {"x"}, {"unread"});
+  auto& c = *m.node("Constant", {}, {"c"}).add_attribute();
+  c.set_name("value_float");
+  c.set_type(onnx::AttributeProto::FLOAT);
+  c.set_f(1);
+  m.node("Atan", {"c"}, {"quarter_pi"});
+  m.node("Mul", {"loss", "quarter_pi"}, {"scaled"});
+  m.output("scaled", {});
+  ImportOptions options = samples(1);
+  options.loss = "scaled";
+  const ImportedModel model = import_model(m.save(folder / "m.onnx"), options);
+  options.loss = "loss";
+  const ImportedModel plain = import_model(folder / "m.onnx", options);
+  const std::map<std::string, HostTensor> data = {{"x", HostTensor::of<float>(DType::f32, {1, 3}, {1, 2, 3})}};
+  EXPECT_NEAR(evaluate_loss(model, data), evaluate_loss(plain, data) * std::atan(1.0), 1e-4);
+}
+
+TEST(Problems, DropoutInTrainingModeIsRefusedByName) {
+  TempFolder folder;
+  ModelBuilder m = small_regression();
+  m.proto.mutable_graph()->mutable_node(0)->set_output(0, "before");
+  m.weight("ratio", {}, {0.5f});
+  auto& training = *m.proto.mutable_graph()->add_initializer();
+  training.set_name("training");
+  training.set_data_type(onnx::TensorProto::BOOL);
+  training.set_raw_data(std::string(1, '\1'));
+  m.node("Dropout", {"before", "ratio", "training"}, {"xw"}, "drop");
+  auto* nodes = m.proto.mutable_graph()->mutable_node();
+  for (int i = nodes->size() - 1; i > 1; --i) nodes->SwapElements(i, i - 1);
+  const std::string text = message([&] { import_model(m.save(folder / "m.onnx"), samples(2)); });
+  EXPECT_THAT(text, HasSubstr("drop"));
+  EXPECT_THAT(text, HasSubstr("training_mode"));
+  training.set_raw_data(std::string(1, '\0'));
+  EXPECT_EQ(message([&] { import_model(m.save(folder / "m.onnx"), samples(2)); }), "");
+}
+
+ModelBuilder scores_model() {
+  ModelBuilder m;
+  m.input("x", {"N", "3"}).output("scores", {"N", "2"});
+  m.weight("w", {3, 2}, {1, 0, 0, 1, 1, 1});
+  m.node("MatMul", {"x", "w"}, {"scores"});
+  return m;
+}
+
+TEST(Losses, CandidatesAreNamed) {
+  TempFolder folder;
+  const std::string path = scores_model().save(folder / "m.onnx");
+  EXPECT_THAT(message([&] { import_model(path, samples(2)); }), HasSubstr("softmax_cross_entropy(scores, labels)"));
+}
+
+TEST(Losses, BuiltInsAddTheirLabels) {
+  TempFolder folder;
+  const std::string path = scores_model().save(folder / "m.onnx");
+  const HostTensor x = HostTensor::of<float>(DType::f32, {2, 3}, {1, 0, 0, 0, 1, 0});
+  ImportOptions options = samples(2);
+  options.loss = "mse(scores, target)";
+  const ImportedModel mse = import_model(path, options);
+  EXPECT_NEAR(evaluate_loss(mse, {{"x", x}, {"target", HostTensor(DType::f32, {2, 2})}}), 0.5, 1e-7);
+  options.loss = "softmax_cross_entropy(scores, y, ignore_index=-1)";
+  const ImportedModel entropy = import_model(path, options);
+  EXPECT_EQ(entropy.inputs[1].name, "y");
+  EXPECT_EQ(entropy.inputs[1].limit, 2);
+  EXPECT_TRUE(entropy.inputs[1].label);
+  EXPECT_EQ(entropy.inputs[1].ignored, -1);
+  EXPECT_NEAR(evaluate_loss(entropy, {{"x", x}, {"y", HostTensor::of<int64_t>(DType::i64, {2}, {0, -1})}}), std::log(1 + std::exp(-1.0)),
+              1e-6);
+}
+
+TEST(Losses, LinearEndsKeepTheMean) {
+  TempFolder folder;
+  ModelBuilder m = small_regression();
+  m.weight("unused_half", {}, {0.5f});
+  auto& half = *m.node("Constant", {}, {"half"}).add_attribute();
+  half.set_name("value_float");
+  half.set_type(onnx::AttributeProto::FLOAT);
+  half.set_f(0.5f);
+  m.node("Mul", {"loss", "half"}, {"halved"});
+  m.node("Neg", {"halved"}, {"negative"});
+  m.node("Exp", {"halved"}, {"curved"});
+  m.output("negative", {}).output("curved", {});
+  const std::string path = m.save(folder / "m.onnx");
+  ImportOptions options = samples(2);
+  options.micro_batches = 4;
+  options.loss = "negative";
+  const ImportedModel model = import_model(path, options);
+  ASSERT_NE(model.graph.loss.weight, kNone);
+  EXPECT_EQ(model.graph.value(model.graph.loss.weight).constant.get(0), 4.0);
+  options.loss = "curved";
+  EXPECT_THAT(message([&] { import_model(path, options); }), HasSubstr("node_curved"));
+  options.micro_batches = 1;
+  EXPECT_EQ(message([&] { import_model(path, options); }), "");
+}
+
+TEST(Losses, OlderOpsetsAreRaised) {
+  TempFolder folder;
+  ModelBuilder m(11);
+  m.input("x", {"N", "3"}).output("loss", {});
+  m.weight("w", {3}, {1, 2, 3});
+  m.node("Mul", {"x", "w"}, {"xw"});
+  auto& softmax = m.node("Softmax", {"xw"}, {"p"});
+  ModelBuilder::set(softmax, "axis", 1);
+  auto& mean = m.node("ReduceMean", {"p"}, {"loss"});
+  ModelBuilder::set(mean, "keepdims", 0);
+  const ImportedModel model = import_model(m.save(folder / "m.onnx"), samples(2));
+  EXPECT_EQ(model.opset, 11);
+  EXPECT_NEAR(evaluate_loss(model, {{"x", HostTensor::of<float>(DType::f32, {2, 3}, {1, 2, 3, 4, 5, 6})}}), 1.0 / 3, 1e-6);
+}
+
+}  // namespace
+}  // namespace zeroplan

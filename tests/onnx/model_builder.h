@@ -1,0 +1,125 @@
+#pragma once
+// Small models built in a test, and a folder of its own for each test.
+#include <onnx/onnx_pb.h>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace zeroplan {
+
+class TempFolder {
+ public:
+  TempFolder() {
+    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
+    std::string name = std::string(info->test_suite_name()) + "." + info->name() + "." + std::to_string(::getpid());
+    for (char& c : name)
+      if (c == '/') c = '_';
+    path_ = std::filesystem::path(testing::TempDir()) / name;
+    std::filesystem::remove_all(path_);
+    std::filesystem::create_directories(path_);
+  }
+  ~TempFolder() { std::filesystem::remove_all(path_); }
+  std::string operator/(const std::string& file) const { return (path_ / file).string(); }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline void write_bytes(const std::string& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
+
+class ModelBuilder {
+ public:
+  explicit ModelBuilder(int opset = 18) {
+    proto.set_ir_version(8);
+    proto.mutable_graph()->set_name("test");
+    proto.add_opset_import()->set_version(opset);
+  }
+
+  // A dim is a number or a symbol.
+  ModelBuilder& input(const std::string& name, std::vector<std::string> dims, int type = onnx::TensorProto::FLOAT) {
+    describe(*proto.mutable_graph()->add_input(), name, dims, type);
+    return *this;
+  }
+  ModelBuilder& output(const std::string& name, std::vector<std::string> dims, int type = onnx::TensorProto::FLOAT) {
+    describe(*proto.mutable_graph()->add_output(), name, dims, type);
+    return *this;
+  }
+  onnx::TensorProto& weight(const std::string& name, std::vector<int64_t> dims, const std::vector<float>& values) {
+    onnx::TensorProto& tensor = *proto.mutable_graph()->add_initializer();
+    fill(tensor, dims, values);
+    tensor.set_name(name);
+    return tensor;
+  }
+  onnx::TensorProto& ints(const std::string& name, std::vector<int64_t> dims, const std::vector<int64_t>& values) {
+    onnx::TensorProto& tensor = *proto.mutable_graph()->add_initializer();
+    tensor.set_name(name);
+    tensor.set_data_type(onnx::TensorProto::INT64);
+    for (int64_t dim : dims) tensor.add_dims(dim);
+    tensor.set_raw_data(values.data(), values.size() * sizeof(int64_t));
+    return tensor;
+  }
+  onnx::NodeProto& node(const std::string& op, std::vector<std::string> inputs, std::vector<std::string> outputs,
+                        const std::string& name = {}) {
+    onnx::NodeProto& n = *proto.mutable_graph()->add_node();
+    n.set_op_type(op);
+    n.set_name(name.empty() ? "node_" + outputs[0] : name);
+    for (const std::string& i : inputs) n.add_input(i);
+    for (const std::string& o : outputs) n.add_output(o);
+    return n;
+  }
+  static void set(onnx::NodeProto& n, const std::string& name, int64_t value) {
+    auto& a = *n.add_attribute();
+    a.set_name(name);
+    a.set_type(onnx::AttributeProto::INT);
+    a.set_i(value);
+  }
+  static void fill(onnx::TensorProto& tensor, const std::vector<int64_t>& dims, const std::vector<float>& values) {
+    tensor.set_data_type(onnx::TensorProto::FLOAT);
+    for (int64_t dim : dims) tensor.add_dims(dim);
+    tensor.set_raw_data(values.data(), values.size() * sizeof(float));
+  }
+  std::string bytes() const { return proto.SerializeAsString(); }
+  std::string save(const std::string& path) const {
+    write_bytes(path, bytes());
+    return path;
+  }
+
+  onnx::ModelProto proto;
+
+ private:
+  static void describe(onnx::ValueInfoProto& info, const std::string& name, const std::vector<std::string>& dims, int type) {
+    info.set_name(name);
+    auto& tensor = *info.mutable_type()->mutable_tensor_type();
+    tensor.set_elem_type(type);
+    tensor.mutable_shape();
+    for (const std::string& dim : dims) {
+      auto& d = *tensor.mutable_shape()->add_dim();
+      if (dim.find_first_not_of("0123456789") == std::string::npos)
+        d.set_dim_value(std::stoll(dim));
+      else
+        d.set_dim_param(dim);
+    }
+  }
+};
+
+// x[N,3] · w[3,2] + b[2], mean of squares.
+inline ModelBuilder small_regression(int opset = 18) {
+  ModelBuilder m(opset);
+  m.input("x", {"N", "3"}).output("loss", {});
+  m.weight("w", {3, 2}, {1, 2, 3, 4, 5, 6});
+  m.weight("b", {2}, {0.5f, -0.5f});
+  m.node("MatMul", {"x", "w"}, {"xw"});
+  m.node("Add", {"xw", "b"}, {"y"});
+  m.node("Mul", {"y", "y"}, {"square"});
+  ModelBuilder::set(m.node("ReduceMean", {"square"}, {"loss"}), "keepdims", 0);
+  return m;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,123 @@
+// Plans as bytes: round trip, hostile files, writing.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.h"
+#include "tests/plan/plans.h"
+
+namespace zeroplan::test {
+namespace {
+
+Plan small_plan() { return compile_graph(chain(2, {4, 6}), options_of(2, 3)); }
+
+std::string error_of(const std::string& bytes) {
+  try {
+    parse_plan(bytes, "some.zplan");
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return {};
+}
+
+TEST(PlanFile, RoundTrip) {
+  for (int stage : {0, 1, 2, 3}) {
+    const Plan plan = residual_plan(3, stage);
+    const std::string bytes = serialize_plan(plan);
+    const Plan again = parse_plan(bytes, "x");
+    EXPECT_EQ(serialize_plan(again), bytes);
+    EXPECT_EQ(plan_digest(again), plan.header.digest);
+    EXPECT_EQ(again.programs[1].steps.size(), plan.programs[1].steps.size());
+    EXPECT_EQ(again.source.size(), plan.source.size());
+    EXPECT_EQ(violations(again), "");
+  }
+}
+
+TEST(PlanFile, DigestCoversEverythingButItself) {
+  Plan plan = small_plan();
+  const std::string digest = plan_digest(plan);
+  plan.header.digest = "something";
+  EXPECT_EQ(plan_digest(plan), digest);
+  plan.programs[0].steps[0].reason += "x";
+  EXPECT_NE(plan_digest(plan), digest);
+}
+
+TEST(PlanFile, NamesTheField) {
+  Plan plan = small_plan();
+  plan.tensors[2].offset = -1;
+  EXPECT_NE(error_of(serialize_plan(plan)).find("some.zplan: field tensors[2].offset"), std::string::npos) << error_of(serialize_plan(plan));
+  plan = small_plan();
+  plan.programs[1].steps[3].inputs[0].tensor = 100000;
+  EXPECT_NE(error_of(serialize_plan(plan)).find("programs[1].steps[3].inputs.tensor"), std::string::npos);
+  plan = small_plan();
+  plan.header.format = 77;
+  EXPECT_NE(error_of(serialize_plan(plan)).find("format"), std::string::npos);
+  plan = small_plan();
+  plan.units[0].weights = static_cast<Placement>(9);
+  EXPECT_NE(error_of(serialize_plan(plan)).find("units[0].weights"), std::string::npos);
+  EXPECT_NE(error_of("hello"), "");
+  EXPECT_NE(error_of(""), "");
+}
+
+// Verifying what still parses must end, whatever it says.
+void survive(const std::string& bytes) {
+  try {
+    verify_plan(parse_plan(bytes, "hostile"));
+  } catch (const Error&) {
+  }
+}
+
+TEST(PlanFile, EveryByteFlippedSurvives) {
+  const std::string bytes = serialize_plan(small_plan());
+  ASSERT_LT(bytes.size(), 30000u);
+  for (size_t i = 0; i < bytes.size(); ++i)
+    for (unsigned char mask : {0xFF, 0x01, 0x80}) {
+      std::string broken = bytes;
+      broken[i] = static_cast<char>(broken[i] ^ mask);
+      survive(broken);
+    }
+}
+
+TEST(PlanFile, EveryPrefixSurvives) {
+  const std::string bytes = serialize_plan(small_plan());
+  for (size_t n = 0; n < bytes.size(); n += 3) survive(bytes.substr(0, n));
+}
+
+class PlanFolder : public testing::Test {
+ protected:
+  PlanFolder() : folder(std::filesystem::temp_directory_path() / ("plan_test_" + std::to_string(getpid()))) { std::filesystem::create_directories(folder); }
+  ~PlanFolder() override { std::filesystem::remove_all(folder); }
+  std::filesystem::path folder;
+};
+
+TEST_F(PlanFolder, SaveAndLoad) {
+  const Plan plan = small_plan();
+  const std::string path = folder / "a.zplan";
+  save_plan(plan, path);
+  save_plan(plan, path);  // over the old one
+  EXPECT_EQ(serialize_plan(load_plan(path)), serialize_plan(plan));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1) << "no temporary file stays";
+}
+
+TEST_F(PlanFolder, ErrorsNameThePath) {
+  EXPECT_THROW(load_plan(folder / "missing.zplan"), Error);
+  EXPECT_THROW(load_plan(folder), Error);
+  EXPECT_THROW(save_plan(small_plan(), folder / "no" / "such" / "folder.zplan"), Error);
+  EXPECT_THROW(save_plan(small_plan(), folder), Error);
+  std::ofstream(folder / "text.zplan") << "not a plan";
+  try {
+    load_plan(folder / "text.zplan");
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("text.zplan"), std::string::npos);
+  }
+}
+
+TEST_F(PlanFolder, FullDiskLeavesTheOldFile) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
+  EXPECT_THROW(save_plan(small_plan(), "/dev/full/x.zplan"), Error);
+}
+
+}  // namespace
+}  // namespace zeroplan::test
