@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "api/batching.h"
+#include "api/import_for.h"
 #include "api/zeroplan.h"
 #include "base/error.h"
 
@@ -55,14 +56,13 @@ void fill_header(Plan& plan, const ImportedModel& model, const CompileOptions& o
   plan.report_lines = model.report;
 }
 
-// Checks the options, settles the batch and imports.
+}  // namespace
+
 ImportedModel import_for(const std::string& model_path, CompileOptions& options) {
   check_options(options);
   resolve_batch(options, peek_model(model_path).baked_batch);
   return import_model(model_path, import_options(options));
 }
-
-}  // namespace
 
 Graph compile_until(const std::string& model_path, CompileOptions options, const std::string& stop_after, const PassObserver& observer) {
   Graph graph = import_for(model_path, options).graph;

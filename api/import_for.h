@@ -1,0 +1,12 @@
+#pragma once
+#include <string>
+
+#include "graph/onnx/importer.h"
+#include "passes/compile_options.h"
+
+namespace zeroplan {
+
+// Checks the options, settles the batch (options.batch and options.micro_batches are filled) and imports.
+ImportedModel import_for(const std::string& model_path, CompileOptions& options);
+
+}  // namespace zeroplan
