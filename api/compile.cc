@@ -31,6 +31,7 @@ int32_t input_tensor(const Plan& plan, const std::string& name) {
 
 // Inputs in the order of the model; one that no step reads has no tensor and needs no data.
 void fill_inputs(Plan& plan, const ImportedModel& model) {
+  plan.inputs.clear();
   for (const ImportedInput& from : model.inputs) {
     const Value& value = model.graph.value(from.value);
     PlanInput input;

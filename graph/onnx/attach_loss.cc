@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <numeric>
 #include <optional>
 
@@ -82,9 +83,31 @@ class LossForm {
     const NodeId producer = build_.graph().values[node.inputs[0]].producer;
     if (producer == kNone) return std::nullopt;
     const Node& entropy = build_.graph().nodes[producer];
-    if (entropy.op != OpKind::cross_entropy || node.inputs[0] != entropy.outputs[0] || node.inputs[1] != entropy.outputs[1])
-      return std::nullopt;
-    return Loss{node.inputs[0], node.inputs[1], "mean of cross entropies over the labels that count"};
+    if (entropy.op == OpKind::cross_entropy && node.inputs[0] == entropy.outputs[0] && node.inputs[1] == entropy.outputs[1])
+      return Loss{node.inputs[0], node.inputs[1], "mean of cross entropies over the labels that count"};
+    if (!is_sum_of_data(node.inputs[1])) return std::nullopt;
+    std::optional<Loss> form = analyze(node.inputs[0], depth + 1);
+    if (!form || form->weight != kNone) return std::nullopt;
+    form->weight = build_.reshape(node.inputs[1], {});
+    form->description += " over a sum of the data";
+    return form;
+  }
+
+  // A total that depends on inputs and constants alone, such as the number of tokens that count: it adds up over micro-batches.
+  bool is_sum_of_data(ValueId id) const {
+    const Graph& graph = build_.graph();
+    NodeId producer = graph.values[id].producer;
+    while (producer != kNone && (graph.nodes[producer].op == OpKind::reshape || graph.nodes[producer].op == OpKind::cast))
+      producer = graph.values[graph.nodes[producer].inputs[0]].producer;
+    if (producer == kNone || graph.nodes[producer].op != OpKind::reduce_sum || !is_floating(graph.values[id].dtype)) return false;
+    if (elements(graph.values[id].shape) != 1) return false;
+    std::vector<bool> trained(graph.values.size(), false);
+    for (size_t i = 0; i < trained.size(); ++i) trained[i] = graph.values[i].kind == ValueKind::parameter;
+    for (const Node& node : graph.nodes) {
+      const bool any = std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId in) { return in != kNone && trained[in]; });
+      for (ValueId out : node.outputs) trained[out] = any;
+    }
+    return !trained[id];
   }
 
   std::optional<Loss> reduction(const Node& node, int depth) {

@@ -93,7 +93,7 @@ void report_unbound(const OnnxGraph& graph, BoundDims& out) {
     }
 }
 
-void check_names(const OnnxGraph& graph, const ImportOptions& options, BoundDims& out) {
+void check_names(const OnnxGraph& graph, const ImportOptions& options, const std::string& labels, BoundDims& out) {
   for (const auto& [name, value] : options.dims) {
     if (carriers(graph, name).empty())
       out.problems.push_back(fmt::format("--dim {}={}: no input has a dimension of that name", name, value));
@@ -103,6 +103,7 @@ void check_names(const OnnxGraph& graph, const ImportOptions& options, BoundDims
   for (const auto& [name, axis] : options.sample_axes) {
     const auto found =
         std::find_if(graph.inputs.begin(), graph.inputs.end(), [&](const OnnxValueInfo& input) { return input.name == name; });
+    if (found == graph.inputs.end() && !name.empty() && name == labels) continue;
     if (found == graph.inputs.end())
       out.problems.push_back(fmt::format("--sample-axis {}: the model has no such input", name));
     else if (axis >= static_cast<int>(found->dims.size()))
@@ -112,9 +113,9 @@ void check_names(const OnnxGraph& graph, const ImportOptions& options, BoundDims
 
 }  // namespace
 
-BoundDims bind_dims(const OnnxGraph& graph, const ImportOptions& options) {
+BoundDims bind_dims(const OnnxGraph& graph, const ImportOptions& options, const std::string& labels) {
   BoundDims out;
-  check_names(graph, options, out);
+  check_names(graph, options, labels, out);
   out.sample_symbol = find_sample_symbol(graph, options);
   if (out.sample_symbol.empty()) out.baked_batch = find_baked_batch(graph, options);
   for (const auto& [name, value] : options.dims) out.symbols[name] = value;

@@ -25,7 +25,8 @@ struct BoundDims {
   std::vector<std::string> problems;  // unbound symbols with the inputs that carry them, and misfits
 };
 
-BoundDims bind_dims(const OnnxGraph& graph, const ImportOptions& options);
+// `labels`: an input that --loss adds, for which --sample-axis may be stated too.
+BoundDims bind_dims(const OnnxGraph& graph, const ImportOptions& options, const std::string& labels = {});
 ModelPeek peek_dims(const OnnxGraph& graph);
 
 }  // namespace zeroplan

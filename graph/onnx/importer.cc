@@ -29,7 +29,7 @@ class Import {
     fill_header();
     const LossSpec spec = parse_loss(options_.loss, model_.graph);
     const std::set<std::string> wanted = {spec.output};
-    dims_ = bind_dims(model_.graph, options_);
+    dims_ = bind_dims(model_.graph, options_, spec.labels);
     std::vector<std::string> problems = dims_.problems;
     RolePlan roles = plan_roles(model_, files_, options_, wanted);
     append(problems, roles.problems);

@@ -10,16 +10,18 @@ ZP_INLINE Vec<T> select(Mask<T> m, Vec<T> a, Vec<T> b) {
 }
 
 using IntLanes = Vec<int32_t>;
-ZP_INLINE IntLanes to_bits(Vec<float> x) {
-  IntLanes r;
-  std::memcpy(&r.s, &x.s, sizeof(r.s));
-  return r;
+// The bits of each register as another type of lanes.
+template <typename To, typename S>
+ZP_INLINE auto reinterpret_registers(const S& s) {
+  return map_registers(
+      [](auto x) ZP_LAMBDA {
+        typedef To R __attribute__((vector_size(sizeof(x))));
+        return (R)x;
+      },
+      s);
 }
-ZP_INLINE Vec<float> from_bits(IntLanes x) {
-  Vec<float> r;
-  std::memcpy(&r.s, &x.s, sizeof(r.s));
-  return r;
-}
+ZP_INLINE IntLanes to_bits(Vec<float> x) { return IntLanes{reinterpret_registers<int32_t>(x.s)}; }
+ZP_INLINE Vec<float> from_bits(IntLanes x) { return Vec<float>{reinterpret_registers<float>(x.s)}; }
 ZP_INLINE IntLanes operator<<(IntLanes a, int n) {
   return IntLanes{map_registers([n](auto x) ZP_LAMBDA { return x << n; }, a.s)};
 }

@@ -60,6 +60,24 @@ ZP_INLINE S splat_registers(T x) {
   }
 }
 
+// Register by register: a copy of the whole storage would keep it in memory.
+template <typename S>
+ZP_INLINE S load_registers(const char* p) {
+  S s;
+  if constexpr (kIsPair<S>) s = S{load_registers<decltype(S::lo)>(p), load_registers<decltype(S::hi)>(p + sizeof(S::lo))};
+  else std::memcpy(&s, p, sizeof(S));
+  return s;
+}
+template <typename S>
+ZP_INLINE void store_registers(char* p, const S& s) {
+  if constexpr (kIsPair<S>) {
+    store_registers(p, s.lo);
+    store_registers(p + sizeof(s.lo), s.hi);
+  } else {
+    std::memcpy(p, &s, sizeof(S));
+  }
+}
+
 template <typename T>
 using IntOf = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
 
@@ -100,12 +118,8 @@ struct Vec {
   Vec() = default;
   ZP_INLINE explicit Vec(S storage) : s(storage) {}
   ZP_INLINE Vec(T x) : s(splat_registers<S>(x)) {}  // NOLINT: constants mix with lanes
-  static ZP_INLINE Vec load(const T* p) {
-    Vec v;
-    std::memcpy(&v.s, p, sizeof(S));
-    return v;
-  }
-  ZP_INLINE void store(T* p) const { std::memcpy(p, &s, sizeof(S)); }
+  static ZP_INLINE Vec load(const T* p) { return Vec{load_registers<S>(reinterpret_cast<const char*>(p))}; }
+  ZP_INLINE void store(T* p) const { store_registers(reinterpret_cast<char*>(p), s); }
   static ZP_INLINE Vec load_part(const T* p, int64_t n) {
     T buffer[kLanes] = {};
     for (int64_t i = 0; i < n; ++i) buffer[i] = p[i];

@@ -1,11 +1,7 @@
 #include <algorithm>
 #include <map>
 
-#include <fmt/format.h>
-
 #include "base/checked.h"
-#include "base/error.h"
-#include "graph/ops/op_def.h"
 #include "passes/lower/assign_streams.h"
 #include "passes/lower/cost_model.h"
 #include "passes/lower/emit_steps.h"

@@ -1,8 +1,5 @@
 #include "passes/lower/emit_steps.h"
 
-#include <fmt/format.h>
-
-#include "graph/ops/op_def.h"
 #include "passes/lower/assign_streams.h"
 #include "passes/lower/cost_model.h"
 

@@ -1,7 +1,6 @@
 #include "passes/lower/plan_tables.h"
 
 #include "base/error.h"
-#include "graph/ops/op_def.h"
 
 namespace zeroplan {
 
@@ -43,7 +42,8 @@ int32_t PlanTables::tensor(ValueId id) {
   if (group.owner != kNone && group.owner != id && layout.root == id && place.offset == 0 && value.shape == graph_.values[group.owner].shape)
     return tensor_of_[id] = tensor(group.owner);
   // The token of fill_padding stands for the whole reduce buffer.
-  if (group.kind == TensorKind::reduce_buffer && layout.root == id && value.parameter == kNone && value.unit != kNone) return tensor_of_[id] = whole_tensor(place.group);
+  const bool token = group.kind == TensorKind::reduce_buffer && layout.root == id && value.parameter == kNone && value.unit != kNone;
+  if (token) return tensor_of_[id] = whole_tensor(place.group);
   PlanTensor tensor;
   tensor.name = value.name;
   tensor.dtype = value.dtype;

@@ -17,7 +17,6 @@ class PlanTables {
 
   Operand operand(ValueId value);                  // {kNone, kNone} for kNone
   int32_t tensor(ValueId value);
-  int32_t state_tensor(ValueId state) { return tensor(state); }
   // The whole buffer of a group that holds a unit: a slot, a reduce buffer, replicated weights.
   int32_t whole_tensor(int32_t group);
   // A rank's own part of a unit's whole weights.

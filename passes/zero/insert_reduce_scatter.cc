@@ -1,13 +1,10 @@
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 #include "graph/ops/op_def.h"
 #include "passes/passes.h"
 #include "passes/zero/node_edits.h"
 #include "passes/zero/unit_state.h"
-#include "passes/zero/use_intervals.h"
 
 namespace zeroplan {
 namespace {

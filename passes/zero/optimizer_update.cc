@@ -28,7 +28,8 @@ void add_moments(Graph& graph, const CompileOptions& options) {
     const Unit& unit = graph.units[id];
     const Shape shape = {unit.optimizer == Placement::sharded ? unit.shard_elements : unit.padded_elements};
     std::vector<ValueId> moments;
-    for (const std::string& name : moment_names(options)) moments.push_back(add_state(graph, graph.units[id].name + "." + name, graph.units[id].dtype, shape, id));
+    for (const std::string& name : moment_names(options))
+      moments.push_back(add_state(graph, graph.units[id].name + "." + name, graph.units[id].dtype, shape, id));
     graph.units[id].moments = std::move(moments);
   }
 }

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/checked.h"
+#include "base/error.h"
 #include "passes/passes.h"
 #include "passes/zero/unit_groups.h"
 #include "passes/zero/use_intervals.h"
@@ -103,7 +104,7 @@ Unit make_unit(const Graph& graph, const ParameterGroup& group, const CompileOpt
 }  // namespace
 
 bool partition_units(Graph& graph, const CompileOptions& options) {
-  if (graph.parameters.empty()) return false;
+  if (graph.parameters.empty()) throw Error("the model has no parameter to train; `zeroplan inspect` says why each initializer is none");
   const ModuleSizes sizes = module_sizes(graph);
   std::set<std::string> taken;
   for (const ParameterGroup& group : group_parameters(graph, options))

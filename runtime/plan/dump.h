@@ -11,7 +11,7 @@ namespace zeroplan {
 std::string dump_text(const Plan& plan, int rank);
 std::string dump_json(const Plan& plan);   // the stored message as protobuf's JSON
 std::string dump_dot(const Plan& plan);    // Graphviz: steps by program, coloured by stream, edges for stream order and waits
-std::string dump_trace(const Plan& plan);  // Chrome trace of the predicted times: process = rank, thread = stream
+std::string dump_trace(const Plan& plan);  // Chrome trace of the predicted times: process = rank (the first 16), thread = stream
 
 struct StepTime {
   double begin_us = 0, end_us = 0;

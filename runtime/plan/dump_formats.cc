@@ -81,6 +81,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr int kTraceRanks = 16;  // all ranks do the same at the same predicted time
+
 void name_tracks(Json& events, int ranks) {
   for (int rank = 0; rank < ranks; ++rank) {
     events.push_back({{"name", "process_name"}, {"ph", "M"}, {"pid", rank}, {"args", {{"name", fmt::format("rank {}", rank)}}}});
@@ -103,14 +105,15 @@ Json step_event(const Plan& plan, const PlanProgram& program, size_t index, cons
 
 std::string dump_trace(const Plan& plan) {
   Json events = Json::array();
-  name_tracks(events, plan.header.ranks);
+  const int ranks = std::min(plan.header.ranks, kTraceRanks);
+  name_tracks(events, ranks);
   double origin = 0;
   for (const PlanProgram& program : plan.programs) {
     const std::vector<StepTime> times = predicted_times(program);
     double end = origin;
     for (size_t i = 0; i < times.size(); ++i) {
       Json event = step_event(plan, program, i, times[i], origin);
-      for (int rank = 0; rank < plan.header.ranks; ++rank) {
+      for (int rank = 0; rank < ranks; ++rank) {
         event["pid"] = rank;
         events.push_back(event);
       }

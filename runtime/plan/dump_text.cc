@@ -61,8 +61,11 @@ void put_histogram(std::string& out, const Plan& plan) {
 }
 
 int64_t collective_bytes(const Plan& plan, const Step& step) {
-  const Operand& o = step.kind == StepKind::reduce_scatter ? step.inputs.at(1) : step.outputs.at(0);
-  const auto [begin, end] = tensor_range(plan, plan.tensors.at(o.tensor), 0);
+  const bool scatter = step.kind == StepKind::reduce_scatter;
+  const std::vector<Operand>& operands = scatter ? step.inputs : step.outputs;
+  const size_t whole = scatter ? 1 : 0;
+  if (operands.size() <= whole || operands[whole].tensor == kNone) return 0;  // a broken plan, which can be printed all the same
+  const auto [begin, end] = tensor_range(plan, plan.tensors[operands[whole].tensor], 0);
   return end - begin;
 }
 

@@ -10,8 +10,8 @@
 
 namespace zeroplan {
 
-inline constexpr int64_t kMaxBytes = int64_t{1} << 50;
-inline constexpr int64_t kMaxCount = int64_t{1} << 40;
+inline constexpr int64_t kMaxBytes = int64_t{1} << 44;
+inline constexpr int64_t kMaxCount = int64_t{1} << 32;
 inline constexpr int kMaxRanks = 1 << 20;
 inline constexpr int kMaxThreads = 1 << 12;
 

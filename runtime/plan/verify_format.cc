@@ -124,7 +124,9 @@ void check_unit_layout(VerifyContext& context, int32_t index) {
       context.fail("format", fmt::format("unit {}: parameter {} states another unit, offset, size or type", u.name, p.parameter.name));
     end = part.offset + part.elements;
   }
-  const bool shards = u.shard_elements >= 0 && u.shard_elements % 64 == 0 && u.padded_elements == u.shard_elements * context.plan.header.ranks;
+  int64_t padded = 0;
+  const bool overflow = __builtin_mul_overflow(u.shard_elements, context.plan.header.ranks, &padded);
+  const bool shards = u.shard_elements >= 0 && u.shard_elements % 64 == 0 && !overflow && u.padded_elements == padded;
   if (!shards || end > u.padded_elements)
     context.fail("format", fmt::format("unit {}: {} shards of {} elements do not hold its {} elements", u.name, context.plan.header.ranks, u.shard_elements, end));
 }

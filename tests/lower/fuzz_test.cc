@@ -1,4 +1,5 @@
 // Random training graphs under random options: the plan verifier, which shares no code with the passes, finds nothing to object to.
+#include <algorithm>
 #include <random>
 
 #include <fmt/format.h>
@@ -20,7 +21,8 @@ class RandomModel {
     for (int i = 0; i < nodes; ++i) pool_.push_back(next());
     ValueId total = kNone;
     for (int i = 0; i < 4; ++i) {
-      const ValueId part = build_.add(OpKind::reduce_sum, {pool_[pool_.size() - 1 - pick(3)]}, {{Attr::axes, std::vector<int64_t>{0, 1}}, {Attr::keepdims, int64_t{0}}});
+      const Attributes all = {{Attr::axes, std::vector<int64_t>{0, 1}}, {Attr::keepdims, int64_t{0}}};
+      const ValueId part = build_.add(OpKind::reduce_sum, {pool_[pool_.size() - 1 - pick(3)]}, all);
       total = total == kNone ? part : build_.add(OpKind::add, {total, part});
     }
     graph_.loss.sum = total;
@@ -57,9 +59,14 @@ class RandomModel {
       case 5: return build_.reshape(x, {columns, rows});
       case 6: return build_.add(OpKind::relu, {x});
       case 7: return build_.add(OpKind::softmax, {x});
-      default: return rows < 3 ? build_.add(OpKind::tanh, {x})
-                               : build_.add(OpKind::slice, {x}, {{Attr::starts, std::vector<int64_t>{1, 0}}, {Attr::steps, std::vector<int64_t>{1, 1}}, {Attr::shape, Shape{rows - 1, columns}}});
+      default: return rows < 3 ? build_.add(OpKind::tanh, {x}) : without_first_row(x);
     }
+  }
+
+  ValueId without_first_row(ValueId x) {
+    const Shape shape = {build_.shape(x)[0] - 1, build_.shape(x)[1]};
+    const std::vector<int64_t> starts = {1, 0}, steps = {1, 1};
+    return build_.add(OpKind::slice, {x}, {{Attr::starts, starts}, {Attr::steps, steps}, {Attr::shape, shape}});
   }
 
   std::mt19937 random_;
@@ -90,7 +97,8 @@ TEST(EmitPlan, RandomGraphsPassTheVerifier) {
     const Plan plan = compile_graph(std::move(graph), options);
     for (const Violation& v : verify_plan(plan).violations)
       ADD_FAILURE() << "seed " << seed << ": [" << v.rule << "] " << v.program << " " << v.step << ": " << v.message;
-    EXPECT_LE(static_cast<double>(plan.arena_bytes[1]), 1.05 * static_cast<double>(*std::max_element(plan.transient_lower_bound.begin(), plan.transient_lower_bound.end()))) << seed;
+    const int64_t bound = *std::max_element(plan.transient_lower_bound.begin(), plan.transient_lower_bound.end());
+    EXPECT_LE(static_cast<double>(plan.arena_bytes[1]), 1.05 * static_cast<double>(bound)) << seed;
   }
 }
 

@@ -268,6 +268,29 @@ TEST(Losses, LinearEndsKeepTheMean) {
   EXPECT_EQ(message([&] { import_model(path, options); }), "");
 }
 
+// Sum of masked errors over the sum of the mask: the denominator is data, so windows of micro-batches add it up.
+TEST(Losses, AMaskedMeanIsSumOverWeight) {
+  TempFolder folder;
+  ModelBuilder m;
+  m.input("x", {"N", "3"}).input("mask", {"N", "3"}).output("loss", {});
+  m.weight("w", {3}, {1, 2, 3});
+  m.node("Mul", {"x", "w"}, {"y"});
+  m.node("Mul", {"y", "mask"}, {"masked"});
+  ModelBuilder::set(m.node("ReduceSum", {"masked"}, {"total"}), "keepdims", 0);
+  ModelBuilder::set(m.node("ReduceSum", {"mask"}, {"count"}), "keepdims", 0);
+  m.node("Div", {"total", "count"}, {"loss"});
+  ImportOptions options = samples(2);
+  options.micro_batches = 2;
+  const ImportedModel model = import_model(m.save(folder / "m.onnx"), options);
+  ASSERT_NE(model.graph.loss.weight, kNone);
+  const HostTensor x = HostTensor::of<float>(DType::f32, {2, 3}, {1, 1, 1, 2, 2, 2}),
+                   mask = HostTensor::of<float>(DType::f32, {2, 3}, {1, 0, 0, 0, 0, 1});
+  EXPECT_NEAR(evaluate_loss(model, {{"x", x}, {"mask", mask}}), 3.5, 1e-6);
+  // A denominator that is trained does not add up.
+  m.proto.mutable_graph()->mutable_node(3)->set_input(0, "masked");
+  EXPECT_THAT(message([&] { import_model(m.save(folder / "m.onnx"), options); }), HasSubstr("neither a mean nor a sum"));
+}
+
 TEST(Losses, OlderOpsetsAreRaised) {
   TempFolder folder;
   ModelBuilder m(11);

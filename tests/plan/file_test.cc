@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "runtime/plan/dump.h"
 #include "tests/plan/plans.h"
 
 namespace zeroplan::test {
@@ -60,10 +61,13 @@ TEST(PlanFile, NamesTheField) {
   EXPECT_NE(error_of(""), "");
 }
 
-// Verifying what still parses must end, whatever it says.
+// Verifying and printing what still parses must end, whatever it says.
 void survive(const std::string& bytes) {
   try {
-    verify_plan(parse_plan(bytes, "hostile"));
+    const Plan plan = parse_plan(bytes, "hostile");
+    verify_plan(plan);
+    dump_text(plan, -1);
+    dump_dot(plan);
   } catch (const Error&) {
   }
 }
