@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "graph/onnx/loss.h"
+#include "graph/onnx/sample_axes.h"
 
 namespace zeroplan {
 namespace {
@@ -24,7 +25,7 @@ ValueId total(FoldingBuilder& build, ValueId x) {
 // Looks through the nodes that end a loss; linear factors move onto the sum.
 class LossForm {
  public:
-  explicit LossForm(FoldingBuilder& build) : build_(build) {}
+  LossForm(FoldingBuilder& build, const std::map<ValueId, int>& sample_axes) : build_(build), samples_(find_sample_axes(build.graph(), sample_axes)) {}
 
   // Empty where the value is neither a mean nor a sum. Recursion is bounded: each step goes to an operand, at most kDepth times.
   std::optional<Loss> analyze(ValueId id, int depth = 0) {
@@ -113,12 +114,22 @@ class LossForm {
   std::optional<Loss> reduction(const Node& node, int depth) {
     const ValueId x = node.inputs[0];
     const int64_t count = elements(build_.shape(x));
-    if (count == 1)
+    const SampleAxis::Kind from = samples_[x].kind;
+    if (count == 1 && from != SampleAxis::Kind::axis)
       if (auto inner = analyze(x, depth + 1)) return inner;
     const bool mean = node.op == OpKind::reduce_mean;
+    if (!mean && from == SampleAxis::Kind::none) return std::nullopt;
+    if (from == SampleAxis::Kind::folded && !folded_by(x, node.op)) return std::nullopt;
     Loss loss{total(build_, x), kNone, fmt::format("{} over {} elements", mean ? "mean" : "sum", count)};
     if (mean) loss.weight = build_.scalar(static_cast<double>(count), build_.dtype(x));
     return loss;
+  }
+
+  // Samples are gone from x by the same reduction: the two in a row are one.
+  bool folded_by(ValueId x, OpKind op) const {
+    const NodeId producer = build_.graph().values[x].producer;
+    if (producer == kNone || build_.graph().nodes[producer].op != op) return false;
+    return samples_[build_.graph().nodes[producer].inputs[0]].kind == SampleAxis::Kind::axis;
   }
 
   // Two terms whose weights are the same value, or constants: the second is brought to the first's denominator.
@@ -138,17 +149,18 @@ class LossForm {
   }
 
   FoldingBuilder& build_;
+  std::vector<SampleAxis> samples_;  // of the values that were there before
 };
 
 }  // namespace
 
-Loss attach_loss(FoldingBuilder& build, ValueId loss, int64_t micro_batches) {
+Loss attach_loss(FoldingBuilder& build, ValueId loss, int64_t micro_batches, const std::map<ValueId, int>& sample_axes) {
   const Value& value = build.graph().values[loss];
   if (!is_floating(value.dtype) || elements(value.shape) != 1)
     throw Error(fmt::format("the loss '{}' is {} of shape {}; it must be one floating-point number", value.name, dtype_name(value.dtype),
                             to_string(value.shape)));
   const std::string origin = value.producer == kNone ? value.name : build.graph().nodes[value.producer].origin;
-  std::optional<Loss> form = LossForm(build).analyze(loss);
+  std::optional<Loss> form = LossForm(build, sample_axes).analyze(loss);
   if (!form) {
     if (micro_batches > 1)
       throw Error(

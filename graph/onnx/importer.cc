@@ -68,11 +68,18 @@ class Import {
     if (output == kNone) throw Error(fmt::format("output '{}' is not computed by the model", spec.output));
     decoder.build().set_origin("loss");
     if (spec.kind == LossSpec::Kind::output) {
-      out_.graph.loss = attach_loss(decoder.build(), output, options_.micro_batches);
+      out_.graph.loss = attach_loss(decoder.build(), output, options_.micro_batches, sample_axes(decoder));
       return;
     }
     const ValueId labels = label_input(spec, output, decoder);
     out_.graph.loss = build_loss(decoder.build(), spec, output, labels);
+  }
+
+  std::map<ValueId, int> sample_axes(GraphDecoder& decoder) const {
+    std::map<ValueId, int> axes;
+    for (const BoundInput& input : dims_.inputs)
+      if (const ValueId id = decoder.find(input.name); id != kNone && input.sample_axis >= 0) axes[id] = input.sample_axis;
+    return axes;
   }
 
   // The model's own input of that name, or a new one.

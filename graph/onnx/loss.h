@@ -1,5 +1,6 @@
 #pragma once
 // The loss of a model: which one (an output, or a built-in over outputs and labels), and its form as sum over weight.
+#include <map>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,7 @@ LossSpec parse_loss(const std::string& text, const OnnxGraph& graph);
 Loss build_loss(FoldingBuilder& build, const LossSpec& spec, ValueId scores, ValueId labels);
 Shape label_shape(const LossSpec& spec, const Shape& scores);
 // Rewrites the scalar `loss` as sum over weight. Throws Error naming the node where it is neither a mean nor a sum and there is more
-// than one micro-batch.
-Loss attach_loss(FoldingBuilder& build, ValueId loss, int64_t micro_batches);
+// than one micro-batch. `sample_axes`: of the inputs that have one.
+Loss attach_loss(FoldingBuilder& build, ValueId loss, int64_t micro_batches, const std::map<ValueId, int>& sample_axes = {});
 
 }  // namespace zeroplan

@@ -42,6 +42,27 @@ ZP_INLINE Vec<float> to_float(IntLanes a) {
       },
       a.s)};
 }
+// Within [low, high]; nan stays nan, as the instructions give the second operand then.
+ZP_INLINE Vec<float> clamp(Vec<float> x, Vec<float> low, Vec<float> high) {
+  return Vec<float>{map_registers(
+      [](auto v, auto l, auto h) ZP_LAMBDA {
+#if defined(__AVX512F__)
+        return (decltype(v))_mm512_maskz_max_ps(0xffff, (__m512)l, _mm512_maskz_min_ps(0xffff, (__m512)h, (__m512)v));
+#elif defined(__AVX__)
+        return (decltype(v))_mm256_max_ps((__m256)l, _mm256_min_ps((__m256)h, (__m256)v));
+#else
+        return (decltype(v))_mm_max_ps((__m128)l, _mm_min_ps((__m128)h, (__m128)v));
+#endif
+      },
+      x.s, low.s, high.s)};
+}
+#if defined(__AVX512F__)
+// p · 2^n for whole n.
+ZP_INLINE Vec<float> times_power_of_two(Vec<float> p, Vec<float> n) {
+  return Vec<float>{(decltype(p.s))_mm512_maskz_scalef_ps(0xffff, (__m512)p.s, (__m512)n.s)};
+}
+#endif
+
 template <typename T>
 ZP_INLINE Vec<double> to_double(Vec<T> a) {
   T in[kLanes];

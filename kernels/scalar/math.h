@@ -15,16 +15,24 @@ ZP_DEVICE V absolute(V x) {
     return select(x < V(0), -x, x + V(0));  // + 0: -0 becomes +0
 }
 
-// Cephes expf: x = n ln 2 + r, polynomial of degree 5 in r; 2^n in two factors, so that results below 2^-126 come out right.
+// p · 2^n for whole n in [-252, 252], in two factors, so that results below 2^-126 come out right. 1.5 · 2^23 + n has n in its low bits.
+template <typename V>
+ZP_DEVICE V times_power_of_two(V p, V n) {
+  const V magic(12582912.0f);
+  const auto whole = to_bits(n + magic) - to_bits(magic);
+  const auto half = whole >> 1;
+  return p * from_bits((half + 127) << 23) * from_bits((whole - half + 127) << 23);
+}
+
+// Cephes expf: x = n ln 2 + r, polynomial of degree 5 in r.
 template <typename V>
 ZP_DEVICE V exp(V x) {
   if constexpr (!kSingle<V>) {
     return lanewise(x, [](double e) { return __builtin_exp(e); });
   } else {
-    const V magic(12582912.0f);  // 1.5 · 2^23: adding it rounds to an integer in the low bits
-    const V y = select(x > V(89.0f), V(89.0f), select(x < V(-104.0f), V(-104.0f), x));
-    const V shifted = y * V(1.44269504088896341f) + magic;
-    const V n = shifted - magic;
+    const V magic(12582912.0f);  // adding it rounds to a whole number
+    const V y = clamp(x, V(-104.0f), V(89.0f));
+    const V n = (y * V(1.44269504088896341f) + magic) - magic;
     const V r = (y - n * V(0.693359375f)) - n * V(-2.12194440e-4f);
     V p = V(1.9875691500e-4f);
     p = p * r + V(1.3981999507e-3f);
@@ -33,9 +41,7 @@ ZP_DEVICE V exp(V x) {
     p = p * r + V(1.6666665459e-1f);
     p = p * r + V(5.0000001201e-1f);
     p = p * (r * r) + r + V(1.0f);
-    const auto whole = to_bits(shifted) - to_bits(magic);
-    const auto half = whole >> 1;
-    return p * from_bits((half + 127) << 23) * from_bits((whole - half + 127) << 23);
+    return times_power_of_two(p, n);
   }
 }
 

@@ -31,6 +31,7 @@ inline constexpr bool kSingle = sizeof(typename ScalarOf<V>::type) == 4;
 ZP_DEVICE float select(bool m, float a, float b) { return m ? a : b; }
 ZP_DEVICE double select(bool m, double a, double b) { return m ? a : b; }
 ZP_DEVICE int64_t select(bool m, int64_t a, int64_t b) { return m ? a : b; }
+ZP_DEVICE float clamp(float x, float low, float high) { return x < low ? low : x > high ? high : x; }
 ZP_DEVICE float sqrt(float x) { return __builtin_sqrtf(x); }
 ZP_DEVICE double sqrt(double x) { return __builtin_sqrt(x); }
 ZP_DEVICE float to_float(int32_t x) { return static_cast<float>(x); }

@@ -12,7 +12,7 @@
 namespace zeroplan {
 namespace {
 
-constexpr int64_t kFoldBlock = 16384;   // bytes: the accumulator's block stays in the first-level cache
+constexpr int64_t kFoldBlock = 16384;  // bytes: the accumulator's block stays in the first-level cache
 constexpr int kRecords = 2 * kStreamCapacity;
 
 class LocalCommunicator : public Communicator {
@@ -29,8 +29,13 @@ class LocalCommunicator : public Communicator {
     if (contributors < 0 || contributors > size())
       throw Error(fmt::format("reduce_scatter with {} contributors in a group of {} ranks", contributors, size()));
     require_summable(dtype);
-    issue({.kind = CallKind::reduce_scatter, .data = const_cast<void*>(full), .own = accumulator, .count = elements, .dtype = dtype,
-           .contributors = contributors}, stream);
+    issue({.kind = CallKind::reduce_scatter,
+           .data = const_cast<void*>(full),
+           .own = accumulator,
+           .count = elements,
+           .dtype = dtype,
+           .contributors = contributors},
+          stream);
   }
   void all_reduce(void* data, int64_t elements, DType dtype, Stream& stream) override {
     require_summable(dtype);
@@ -59,13 +64,20 @@ class LocalCommunicator : public Communicator {
   void carry_out(const LocalCall& call) {
     group_->meet(rank_, call);
     switch (call.kind) {
-      case CallKind::all_gather: gather(call); break;
-      case CallKind::reduce_scatter: fold(call); break;
-      case CallKind::all_reduce: sum(call); break;
+      case CallKind::all_gather:
+        gather(call);
+        break;
+      case CallKind::reduce_scatter:
+        fold(call);
+        break;
+      case CallKind::all_reduce:
+        sum(call);
+        break;
       case CallKind::broadcast:
         if (rank_ != call.root) copy(call.data, group_->call(call.root).data, call.count);
         break;
-      case CallKind::barrier: break;
+      case CallKind::barrier:
+        break;
     }
     group_->leave(rank_);
   }

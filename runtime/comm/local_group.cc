@@ -11,12 +11,16 @@ namespace {
 
 std::string describe(const LocalCall& c) {
   switch (c.kind) {
-    case CallKind::all_gather: return fmt::format("all_gather of shards of {} bytes", c.count);
+    case CallKind::all_gather:
+      return fmt::format("all_gather of shards of {} bytes", c.count);
     case CallKind::reduce_scatter:
       return fmt::format("reduce_scatter of shards of {} {} elements from {} contributors", c.count, dtype_name(c.dtype), c.contributors);
-    case CallKind::all_reduce: return fmt::format("all_reduce of {} {} elements", c.count, dtype_name(c.dtype));
-    case CallKind::broadcast: return fmt::format("broadcast of {} bytes from rank {}", c.count, c.root);
-    case CallKind::barrier: break;
+    case CallKind::all_reduce:
+      return fmt::format("all_reduce of {} {} elements", c.count, dtype_name(c.dtype));
+    case CallKind::broadcast:
+      return fmt::format("broadcast of {} bytes from rank {}", c.count, c.root);
+    case CallKind::barrier:
+      break;
   }
   return "barrier";
 }
@@ -68,7 +72,8 @@ void LocalGroup::compare_calls() {
   for (int r = 1; r < size_; ++r) {
     if (agree(calls_[0], calls_[r])) continue;
     abort_locked(fmt::format("ranks disagree in collective {}: rank 0 called {}, rank {} called {}; all ranks must run the same plan",
-                             (arrivals_[0] - 1) / 2, describe(calls_[0]), r, describe(calls_[r])), {});
+                             (arrivals_[0] - 1) / 2, describe(calls_[0]), r, describe(calls_[r])),
+                 {});
     throw_if_aborted();
   }
 }

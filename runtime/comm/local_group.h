@@ -17,8 +17,8 @@ enum class CallKind : uint8_t { all_gather, reduce_scatter, all_reduce, broadcas
 struct LocalCall {
   CallKind kind{};
   void* data = nullptr;
-  void* own = nullptr;       // all_gather: whole buffer; reduce_scatter: accumulator
-  int64_t count = 0;         // bytes or elements
+  void* own = nullptr;  // all_gather: whole buffer; reduce_scatter: accumulator
+  int64_t count = 0;    // bytes or elements
   DType dtype = DType::f32;
   int contributors = 0;
   int root = 0;
@@ -49,7 +49,7 @@ class LocalGroup {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<LocalCall> calls_;
-  std::vector<uint64_t> arrivals_;   // by rank; two per call
+  std::vector<uint64_t> arrivals_;  // by rank; two per call
   int waiting_ = 0;
   uint64_t round_ = 0;
   bool aborted_ = false;

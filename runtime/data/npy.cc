@@ -18,8 +18,9 @@ struct TypeRow {
   int64_t bytes;
 };
 constexpr TypeRow kTypes[] = {
-    {NpyType::f4, "f4", 4}, {NpyType::f8, "f8", 8}, {NpyType::i1, "i1", 1}, {NpyType::i2, "i2", 2}, {NpyType::i4, "i4", 4}, {NpyType::i8, "i8", 8},
-    {NpyType::u1, "u1", 1}, {NpyType::u2, "u2", 2}, {NpyType::u4, "u4", 4}, {NpyType::u8, "u8", 8}, {NpyType::b1, "b1", 1},
+    {NpyType::f4, "f4", 4}, {NpyType::f8, "f8", 8}, {NpyType::i1, "i1", 1}, {NpyType::i2, "i2", 2},
+    {NpyType::i4, "i4", 4}, {NpyType::i8, "i8", 8}, {NpyType::u1, "u1", 1}, {NpyType::u2, "u2", 2},
+    {NpyType::u4, "u4", 4}, {NpyType::u8, "u8", 8}, {NpyType::b1, "b1", 1},
 };
 
 const TypeRow& row(NpyType type) {
@@ -34,7 +35,8 @@ NpyType parse_type(const std::string& path, std::string_view descr) {
     if (descr[0] == '<' || descr[0] == '|' || descr[0] == '=') return r.type;
     throw Error(fmt::format("{}: big-endian data ({}); save it with .astype('<{}')", path, descr, r.descr));
   }
-  throw Error(fmt::format("{}: element type '{}' is not supported; save it as f4, f8, i1, i2, i4, i8, u1, u2, u4, u8 or bool", path, descr));
+  throw Error(
+      fmt::format("{}: element type '{}' is not supported; save it as f4, f8, i1, i2, i4, i8, u1, u2, u4, u8 or bool", path, descr));
 }
 
 // Text of the value of `key` in the dictionary: up to the comma or bracket that ends it.
@@ -70,7 +72,8 @@ Shape parse_shape(const std::string& path, std::string_view text) {
 // Header text and the offset of the data.
 std::pair<std::string_view, int64_t> split_header(const std::string& path, const FileMapping& file) {
   const char* p = file.data();
-  if (file.bytes() < 10 || std::memcmp(p, "\x93NUMPY", 6) != 0) throw Error(fmt::format("{} is not a .npy file; save it with numpy.save", path));
+  if (file.bytes() < 10 || std::memcmp(p, "\x93NUMPY", 6) != 0)
+    throw Error(fmt::format("{} is not a .npy file; save it with numpy.save", path));
   const int version = static_cast<unsigned char>(p[6]);
   if (version < 1 || version > 3) throw Error(fmt::format("{}: .npy version {}; versions 1 to 3 are read", path, version));
   const int width = version == 1 ? 2 : 4;

@@ -30,12 +30,12 @@ class FileMapping {
 };
 
 struct NpyFile {
-  explicit NpyFile(const std::string& path);      // throws Error naming the file, what is wrong and how to save it instead
+  explicit NpyFile(const std::string& path);  // throws Error naming the file, what is wrong and how to save it instead
 
   std::string path;
   NpyType type{};
   Shape shape;
-  const char* data = nullptr;                     // first element
+  const char* data = nullptr;  // first element
   std::unique_ptr<FileMapping> mapping;
 };
 

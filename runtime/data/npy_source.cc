@@ -68,7 +68,8 @@ Shape expected_shape(const PlanInput& input, int64_t samples) {
 void check_file(const NpyFile& file, const PlanInput& input, std::vector<std::string>& problems) {
   const std::string name = std::filesystem::path(file.path).filename().string();
   if (!convertible(file.type, input.dtype))
-    problems.push_back(fmt::format("{} holds {}, the model's input {} is {}; convert the file", name, npy_type_name(file.type), input.name, dtype_name(input.dtype)));
+    problems.push_back(fmt::format("{} holds {}, the model's input {} is {}; convert the file", name, npy_type_name(file.type), input.name,
+                                   dtype_name(input.dtype)));
   const bool enough_axes = input.sample_axis < 0 || !file.shape.empty();
   if (!enough_axes || file.shape != expected_shape(input, input.sample_axis < 0 ? 0 : file.shape[0])) {
     std::string wanted = to_string(sample_shape(input));
@@ -99,12 +100,14 @@ int64_t common_samples(const std::vector<std::unique_ptr<NpyFile>>& files, const
 std::unique_ptr<DataSource> open_npy_folder(const std::string& folder, const Plan& plan) {
   std::vector<std::string> problems;
   std::vector<std::unique_ptr<NpyFile>> files(plan.inputs.size());
-  if (!std::filesystem::is_directory(folder)) throw Error(fmt::format("data folder {} does not exist; it must hold one NAME.npy per input", folder));
+  if (!std::filesystem::is_directory(folder))
+    throw Error(fmt::format("data folder {} does not exist; it must hold one NAME.npy per input", folder));
   for (size_t i = 0; i < files.size(); ++i) {
     const PlanInput& input = plan.inputs[i];
     const std::string path = (std::filesystem::path(folder) / (input.name + ".npy")).string();
     if (!std::filesystem::exists(path)) {
-      problems.push_back(fmt::format("{}.npy is missing (input {} {}); {}", input.name, dtype_name(input.dtype), to_string(input.shape), present(folder)));
+      problems.push_back(
+          fmt::format("{}.npy is missing (input {} {}); {}", input.name, dtype_name(input.dtype), to_string(input.shape), present(folder)));
       continue;
     }
     try {

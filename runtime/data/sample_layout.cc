@@ -26,7 +26,8 @@ int64_t samples_per_read(const PlanInput& input) { return input.sample_axis < 0 
 void check_target(const PlanInput& input, int64_t count, const TensorView& to) {
   const int64_t expected = input.sample_axis < 0 ? 1 : count;
   if (to.dtype != input.dtype || !to.contiguous() || to.elements() != expected * sample_layout(input).elements())
-    throw Error(fmt::format("input {}: {} samples do not fill a tensor of {} {} elements", input.name, count, to.elements(), dtype_name(to.dtype)));
+    throw Error(
+        fmt::format("input {}: {} samples do not fill a tensor of {} {} elements", input.name, count, to.elements(), dtype_name(to.dtype)));
 }
 
 void throw_out_of_range(const PlanInput& input, int64_t sample, int64_t value) {

@@ -2,8 +2,8 @@
 #include <limits>
 #include <vector>
 
-#include "runtime/data/sample_layout.h"
 #include "runtime/data/data_source.h"
+#include "runtime/data/sample_layout.h"
 
 namespace zeroplan {
 namespace {
@@ -42,8 +42,10 @@ class SyntheticSource : public DataSource {
   static void put(const PlanInput& input, const TensorView& to, int64_t at, uint64_t bits) {
     visit_dtype(input.dtype, [&](auto zero) {
       using T = decltype(zero);
-      if constexpr (std::is_floating_point_v<T>) to.as<T>()[at] = static_cast<T>(uniform(bits));
-      else to.as<T>()[at] = static_cast<T>((bits >> 16) % static_cast<uint64_t>(input.limit > 0 ? input.limit : 2));
+      if constexpr (std::is_floating_point_v<T>)
+        to.as<T>()[at] = static_cast<T>(uniform(bits));
+      else
+        to.as<T>()[at] = static_cast<T>((bits >> 16) % static_cast<uint64_t>(input.limit > 0 ? input.limit : 2));
     });
   }
 

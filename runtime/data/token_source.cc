@@ -17,12 +17,14 @@ class TokenSource : public DataSource {
   TokenSource(const std::string& file, NpyType type, const Plan& plan, std::vector<int> shifts, int64_t window, double from, double to)
       : mapping_(file), type_(type), inputs_(plan.inputs), shifts_(std::move(shifts)), window_(window) {
     const int64_t width = npy_type_bytes(type), all = mapping_.bytes() / width;
-    if (mapping_.bytes() % width != 0) throw Error(fmt::format("{}: {} bytes are not whole tokens of {} bytes", file, mapping_.bytes(), width));
+    if (mapping_.bytes() % width != 0)
+      throw Error(fmt::format("{}: {} bytes are not whole tokens of {} bytes", file, mapping_.bytes(), width));
     begin_ = static_cast<int64_t>(std::floor(from * static_cast<double>(all)));
     const int64_t end = static_cast<int64_t>(std::floor(to * static_cast<double>(all)));
     samples_ = std::max<int64_t>(0, (end - begin_ - 1) / window_);
     if (samples_ == 0)
-      throw Error(fmt::format("{}: tokens {} to {} hold no window of {} tokens and one more; use a longer file or a shorter context", file, begin_, end, window_));
+      throw Error(fmt::format("{}: tokens {} to {} hold no window of {} tokens and one more; use a longer file or a shorter context", file,
+                              begin_, end, window_));
   }
   int64_t samples() const override { return samples_; }
 
@@ -32,7 +34,8 @@ class TokenSource : public DataSource {
     const int64_t width = npy_type_bytes(type_);
     for (int64_t i = 0; i < count; ++i) {
       const int64_t sample = order != nullptr ? order[first + i] : first + i;
-      if (sample < 0 || sample >= samples_) throw Error(fmt::format("input {}: sample {} of {} was asked for", input.name, sample, samples_));
+      if (sample < 0 || sample >= samples_)
+        throw Error(fmt::format("input {}: sample {} of {} was asked for", input.name, sample, samples_));
       const char* from = mapping_.data() + (begin_ + sample * window_ + shifts_[index]) * width;
       convert_run(type_, from, input, sample, window_, to.as<char>() + i * window_ * dtype_bytes(input.dtype));
     }
@@ -42,7 +45,7 @@ class TokenSource : public DataSource {
   FileMapping mapping_;
   NpyType type_;
   std::vector<PlanInput> inputs_;
-  std::vector<int> shifts_;      // by input: 0 tokens, 1 next tokens
+  std::vector<int> shifts_;  // by input: 0 tokens, 1 next tokens
   int64_t window_, begin_ = 0, samples_ = 0;
 };
 
@@ -62,8 +65,8 @@ std::vector<int> find_shifts(const Plan& plan) {
       next = true;
       shifts.push_back(1);
     } else {
-      problems.push_back(fmt::format("input {} {} {} is neither tokens nor next tokens; put the data into a folder of .npy files instead", input.name,
-                                     dtype_name(input.dtype), to_string(input.shape)));
+      problems.push_back(fmt::format("input {} {} {} is neither tokens nor next tokens; put the data into a folder of .npy files instead",
+                                     input.name, dtype_name(input.dtype), to_string(input.shape)));
     }
   }
   if (!tokens) problems.push_back("the model has no integer input of shape [batch, tokens]");
@@ -82,7 +85,8 @@ std::unique_ptr<DataSource> open_tokens(const std::string& file, int bytes_per_t
   for (const PlanInput& input : plan.inputs) {
     const int64_t length = sample_layout(input).elements();
     if (window >= 0 && length != window)
-      throw Error(fmt::format("input {} takes {} tokens per sample, {} takes {}; they must be equal", input.name, length, plan.inputs[0].name, window));
+      throw Error(fmt::format("input {} takes {} tokens per sample, {} takes {}; they must be equal", input.name, length,
+                              plan.inputs[0].name, window));
     window = length;
   }
   return std::make_unique<TokenSource>(file, bytes_per_token == 1 ? NpyType::u1 : NpyType::u2, plan, std::move(shifts), window, from, to);

@@ -12,10 +12,10 @@ namespace zeroplan {
 // Occasions are counted: `recorded` when a record is issued, `finished` when the stream gets there.
 class CpuEvent : public Event {
  public:
-  uint64_t issue();                                            // a new occasion, returns its number
-  uint64_t latest();                                           // occasion that a wait issued now is for
-  void finish(uint64_t occasion, std::exception_ptr error);    // error: why the recording stream failed, null if it did not
-  std::exception_ptr await(uint64_t occasion);                 // blocks; returns the recording stream's error
+  uint64_t issue();                                          // a new occasion, returns its number
+  uint64_t latest();                                         // occasion that a wait issued now is for
+  void finish(uint64_t occasion, std::exception_ptr error);  // error: why the recording stream failed, null if it did not
+  std::exception_ptr await(uint64_t occasion);               // blocks; returns the recording stream's error
 
  private:
   std::mutex mutex_;

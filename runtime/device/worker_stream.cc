@@ -11,7 +11,7 @@ namespace {
 struct Command {
   enum class Kind : uint8_t { task, copy, fill, record, wait } kind{};
   Stream::Task task = nullptr;
-  void* to = nullptr;              // argument of a task
+  void* to = nullptr;  // argument of a task
   const void* from = nullptr;
   int64_t bytes = 0;
   int value = 0;
@@ -88,11 +88,19 @@ class WorkerStream : public Stream {
     if (error) return error;
     try {
       switch (c.kind) {
-        case Command::Kind::task: c.task(c.to); break;
-        case Command::Kind::copy: std::memmove(c.to, c.from, static_cast<size_t>(c.bytes)); break;
-        case Command::Kind::fill: std::memset(c.to, c.value, static_cast<size_t>(c.bytes)); break;
-        case Command::Kind::wait: return c.event->await(c.occasion);
-        case Command::Kind::record: break;
+        case Command::Kind::task:
+          c.task(c.to);
+          break;
+        case Command::Kind::copy:
+          std::memmove(c.to, c.from, static_cast<size_t>(c.bytes));
+          break;
+        case Command::Kind::fill:
+          std::memset(c.to, c.value, static_cast<size_t>(c.bytes));
+          break;
+        case Command::Kind::wait:
+          return c.event->await(c.occasion);
+        case Command::Kind::record:
+          break;
       }
     } catch (...) {
       return std::current_exception();

@@ -26,20 +26,23 @@ void check_canaries(const Rank& rank) {
     const std::byte* canary = arena.data() + arena.bytes;
     for (int64_t i = 0; i < kCanaryBytes; ++i)
       if (canary[i] != std::byte{kCanary})
-        throw Error(fmt::format("the step wrote {} bytes past the end of the {} arena ({} bytes)", i, arena_name(static_cast<Arena>(a)), arena.bytes));
+        throw Error(fmt::format("the step wrote {} bytes past the end of the {} arena ({} bytes)", i, arena_name(static_cast<Arena>(a)),
+                                arena.bytes));
   }
 }
 
 void fill_transient(Rank& rank) {
   ArenaMemory& arena = rank.arenas[static_cast<int>(Arena::transient)];
-  for (int64_t at = 0; at < arena.bytes; at += 8) std::memcpy(arena.data() + at, &kPattern, static_cast<size_t>(std::min<int64_t>(8, arena.bytes - at)));
+  for (int64_t at = 0; at < arena.bytes; at += 8)
+    std::memcpy(arena.data() + at, &kPattern, static_cast<size_t>(std::min<int64_t>(8, arena.bytes - at)));
 }
 
 int64_t touched_transient(const Rank& rank) {
   const ArenaMemory& arena = rank.arenas[static_cast<int>(Arena::transient)];
   for (int64_t at = (arena.bytes - 1) / 8 * 8; at >= 0 && arena.bytes > 0; at -= 8) {
     const int64_t n = std::min<int64_t>(8, arena.bytes - at);
-    if (std::memcmp(arena.data() + at, &kPattern, static_cast<size_t>(n)) != 0) return std::min(arena.bytes, round_up(at + n, kArenaAlignment));
+    if (std::memcmp(arena.data() + at, &kPattern, static_cast<size_t>(n)) != 0)
+      return std::min(arena.bytes, round_up(at + n, kArenaAlignment));
   }
   return 0;
 }

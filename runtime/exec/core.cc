@@ -82,9 +82,14 @@ void Core::work(Rank& rank, const Job& job) {
         load_constants(rank);
         run_program(rank, Program::load, false, ranks());
         break;
-      case Job::Kind::program: run_program(rank, job.program, false, ranks()); break;
-      case Job::Kind::close: break;
-      default: run_window(rank, job); break;
+      case Job::Kind::program:
+        run_program(rank, job.program, false, ranks());
+        break;
+      case Job::Kind::close:
+        break;
+      default:
+        run_window(rank, job);
+        break;
     }
   } catch (const Stopped&) {
   } catch (...) {

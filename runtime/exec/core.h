@@ -17,13 +17,13 @@ namespace zeroplan {
 // One piece of work for all ranks. Pointers live until every rank has finished.
 struct Job {
   enum class Kind : uint8_t { load, window, eval_window, program, close } kind{};
-  Program program{};                   // Kind::program
+  Program program{};  // Kind::program
   const DataSource* data = nullptr;
   int64_t first_sample = 0;
   const int64_t* order = nullptr;
-  int64_t micro_batches = 0;           // of this window
+  int64_t micro_batches = 0;  // of this window
   bool update = false;
-  bool clear_gradients = false;        // what an earlier accumulate() left
+  bool clear_gradients = false;  // what an earlier accumulate() left
   RunScalars scalars;
 };
 
@@ -48,11 +48,11 @@ class Core {
   int64_t now_ns() const;
 
   ExecutorOptions options;
-  std::vector<std::vector<UnitExtent>> extents;   // by unit
+  std::vector<std::vector<UnitExtent>> extents;  // by unit
   std::atomic<bool> stop{false};
   const std::function<void(int, const void*)>* take_parameter = nullptr;  // during `save`
   WeightReader read_weights;
-  std::mutex read_mutex;                          // readers need not be thread-safe
+  std::mutex read_mutex;  // readers need not be thread-safe
 
  private:
   void work(Rank& rank, const Job& job);

@@ -44,8 +44,10 @@ void take_report(Core& core, StepReport& report) {
   report.stopped = fields[kReportStop] > 0;
   report.skipped = fields[kReportSkip] != 0;
   if (report.stopped || fields[kReportFinite] != 0) return;
-  throw Error(fmt::format("loss {} or gradient norm {} is not finite; nothing was updated. Lower the learning rate, clip, or find the op with the NaN check",
-                          report.loss, report.grad_norm), {.step = report.step});
+  throw Error(fmt::format("loss {} or gradient norm {} is not finite; nothing was updated. Lower the learning rate, clip, or find the op "
+                          "with the NaN check",
+                          report.loss, report.grad_norm),
+              {.step = report.step});
 }
 
 }  // namespace
@@ -63,8 +65,14 @@ struct Executor::Impl {
 
   StepReport run_window(const DataSource& data, int64_t first_sample, const int64_t* order, const RunScalars& scalars, bool update) {
     const Plan& plan = core->plan();
-    Job job{.kind = Job::Kind::window, .data = &data, .first_sample = first_sample, .order = order, .micro_batches = plan.header.micro_batches,
-            .update = update, .clear_gradients = accumulated, .scalars = scalars};
+    Job job{.kind = Job::Kind::window,
+            .data = &data,
+            .first_sample = first_sample,
+            .order = order,
+            .micro_batches = plan.header.micro_batches,
+            .update = update,
+            .clear_gradients = accumulated,
+            .scalars = scalars};
     core->run(job);
     accumulated = !update;
     StepReport report;
@@ -73,9 +81,9 @@ struct Executor::Impl {
     return report;
   }
 
-  std::shared_ptr<Core> core;          // shared with the ranks' threads: one that is stuck may outlive the executor
+  std::shared_ptr<Core> core;  // shared with the ranks' threads: one that is stuck may outlive the executor
   std::vector<std::thread> threads;
-  bool accumulated = false;            // gradients of accumulate() are still there
+  bool accumulated = false;  // gradients of accumulate() are still there
 };
 
 Executor::Executor(std::vector<std::shared_ptr<const Plan>> plans, const WeightReader& weights, ExecutorOptions options) {
@@ -143,7 +151,8 @@ void Executor::set_decay(const std::vector<double>& multipliers) {
   if (multipliers.size() != p.parameters.size())
     throw Error(fmt::format("{} decay multipliers for {} parameters", multipliers.size(), p.parameters.size()));
   for (size_t u = 0; u < p.units.size(); ++u)
-    for (size_t i = 0; i < p.units[u].parameters.size(); ++i) impl_->core->extents[u][i].decay = multipliers[p.units[u].parameters[i].parameter];
+    for (size_t i = 0; i < p.units[u].parameters.size(); ++i)
+      impl_->core->extents[u][i].decay = multipliers[p.units[u].parameters[i].parameter];
 }
 
 void Executor::request_stop() { impl_->core->stop.store(true); }

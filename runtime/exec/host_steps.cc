@@ -41,8 +41,10 @@ void load_unit(PreparedStep& s) {
   for (const Operand& o : s.step->outputs) {
     if (o.tensor == kNone) continue;
     const PlanTensor& tensor = rank.plan->tensors[o.tensor];
-    if (o.tensor == unit.weights_tensor) load_weights(rank, unit);
-    else std::memset(rank.address(tensor), 0, static_cast<size_t>(tensor_span_bytes(tensor)));
+    if (o.tensor == unit.weights_tensor)
+      load_weights(rank, unit);
+    else
+      std::memset(rank.address(tensor), 0, static_cast<size_t>(tensor_span_bytes(tensor)));
   }
 }
 

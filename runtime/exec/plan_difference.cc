@@ -24,14 +24,15 @@ std::string full_step(const Plan& plan, const Step& step) {
   std::string parameters;
   if (step.unit != kNone)
     for (const UnitParameter& p : plan.units[step.unit].parameters) parameters += " " + plan.parameters[p.parameter].parameter.name;
-  return fmt::format("{} on {} stream, parameters{}, ({}) -> ({}), workspace {}, waits{}{}", describe_step(plan, step), stream_name(step.stream),
-                     parameters.empty() ? " none" : parameters, operands(plan, step.inputs), operands(plan, step.outputs),
-                     describe_operand(plan, step.workspace), waits(step), step.records ? ", records" : "");
+  return fmt::format("{} on {} stream, parameters{}, ({}) -> ({}), workspace {}, waits{}{}", describe_step(plan, step),
+                     stream_name(step.stream), parameters.empty() ? " none" : parameters, operands(plan, step.inputs),
+                     operands(plan, step.outputs), describe_operand(plan, step.workspace), waits(step), step.records ? ", records" : "");
 }
 
 std::string header_entries(const PlanHeader& h) {
-  return fmt::format("ranks {}, batch {}, micro-batches {}, stage {}, threads {}, precision {}, optimizer {}, momentum {}, prefetch {}, model {}", h.ranks, h.batch,
-                     h.micro_batches, h.stage, h.threads, dtype_name(h.precision), h.optimizer, h.momentum, h.prefetch, h.model_digest);
+  return fmt::format(
+      "ranks {}, batch {}, micro-batches {}, stage {}, threads {}, precision {}, optimizer {}, momentum {}, prefetch {}, model {}", h.ranks,
+      h.batch, h.micro_batches, h.stage, h.threads, dtype_name(h.precision), h.optimizer, h.momentum, h.prefetch, h.model_digest);
 }
 
 std::string unit_entry(const Plan& plan, size_t i) {
@@ -87,7 +88,8 @@ std::string plan_difference(const Plan& a, const Plan& b) {
 
 void require_equal_plans(const std::vector<std::shared_ptr<const Plan>>& plans) {
   const int n = plans[0]->header.ranks;
-  if (static_cast<int>(plans.size()) != n) throw Error(fmt::format("{} plans for {} ranks; give one for all or one per rank", plans.size(), n));
+  if (static_cast<int>(plans.size()) != n)
+    throw Error(fmt::format("{} plans for {} ranks; give one for all or one per rank", plans.size(), n));
   for (int r = 1; r < n; ++r) {
     if (plans[r] == plans[0] || plan_digest(*plans[r]) == plan_digest(*plans[0])) continue;
     throw Error(fmt::format("ranks 0 and {} have different plans; the first entry that differs is {}; give all ranks the same file", r,

@@ -34,7 +34,9 @@ void prepare_kernel(Rank& rank, PreparedStep& out) {
   for (const Operand& o : step.outputs) out.outputs.push_back(rank.view(o.tensor));
   if (step.unit != kNone) {
     const auto& extents = rank.core->extents[step.unit];
-    out.unit = {.parameters = extents.data(), .count = static_cast<int>(extents.size()), .padded_elements = rank.plan->units[step.unit].padded_elements};
+    out.unit = {.parameters = extents.data(),
+                .count = static_cast<int>(extents.size()),
+                .padded_elements = rank.plan->units[step.unit].padded_elements};
     set_covered(rank, step, out.unit);
   }
   if (step.kind != StepKind::kernel && step.kind != StepKind::copy) return;
@@ -76,8 +78,10 @@ void prepare_program(Rank& rank, Device& device, const PlanProgram& program) {
       out.waits.push_back(steps[w].records);
     }
     if (step.records) out.records = rank.events.emplace_back(device.new_event()).get();
-    if (is_collective(step.kind)) prepare_collective(rank, out);
-    else if (step.kind != StepKind::free) prepare_kernel(rank, out);
+    if (is_collective(step.kind))
+      prepare_collective(rank, out);
+    else if (step.kind != StepKind::free)
+      prepare_kernel(rank, out);
   }
 }
 

@@ -44,9 +44,9 @@ struct Lane {
   Communicator* comm = nullptr;
   std::atomic<const PreparedStep*> active{nullptr};  // begun and not finished
   int64_t begin_ns = 0;
-  int64_t compute_ns = 0;                            // kernels
+  int64_t compute_ns = 0;  // kernels
   int64_t collective_ns = 0;
-  std::vector<TraceEvent> trace;                     // preallocated; the first `traced` are valid
+  std::vector<TraceEvent> trace;  // preallocated; the first `traced` are valid
   size_t traced = 0;
 };
 
@@ -65,14 +65,14 @@ struct Rank {
   std::array<Lane, kStreams> lanes;
   std::array<std::vector<PreparedStep>, kPrograms> programs;
   std::vector<std::unique_ptr<Event>> events;
-  std::vector<TensorView> inputs;                    // by plan input
-  RunScalars scalars;                                // of this rank's micro-batch
+  std::vector<TensorView> inputs;  // by plan input
+  RunScalars scalars;              // of this rank's micro-batch
   const PreparedStep* issuing = nullptr;
   int64_t exposed_ns = 0, data_ns = 0, step_ns = 0;
-  int64_t high_water = 0;                            // of the transient arena, check mode
+  int64_t high_water = 0;  // of the transient arena, check mode
 
   std::byte* address(const PlanTensor& tensor) const;
-  TensorView view(int32_t tensor) const;             // data == nullptr for kNone
+  TensorView view(int32_t tensor) const;  // data == nullptr for kNone
   double* doubles(int32_t tensor) const { return reinterpret_cast<double*>(address(plan->tensors[tensor])); }
 };
 
@@ -82,9 +82,9 @@ void prepare_rank(Rank& rank, Device& device, const std::array<Communicator*, kS
 // Check modes (check_memory.cc, check_values.cc).
 inline constexpr int64_t kCanaryBytes = 4096;
 void fill_canaries(Rank& rank);
-void check_canaries(const Rank& rank);               // throws Error naming the arena
+void check_canaries(const Rank& rank);  // throws Error naming the arena
 void fill_transient(Rank& rank);
-int64_t touched_transient(const Rank& rank);         // bytes up to the highest one written since fill_transient
-void check_outputs(const PreparedStep& step);        // throws Error naming the first NaN or Inf
+int64_t touched_transient(const Rank& rank);   // bytes up to the highest one written since fill_transient
+void check_outputs(const PreparedStep& step);  // throws Error naming the first NaN or Inf
 
 }  // namespace zeroplan

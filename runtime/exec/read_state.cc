@@ -27,7 +27,9 @@ HostTensor assemble(Core& core, int parameter, int32_t tensor) {
   const int64_t ranks = held == unit.padded_elements ? 1 : core.ranks();
   for (int r = 0; r < ranks; ++r) {
     const int64_t first = r * held, low = std::max(first, p.offset), high = std::min(first + held, p.offset + out.count());
-    if (low < high) std::memcpy(out.mutable_data() + (low - p.offset) * width, core.rank(r).address(t) + (low - first) * width, static_cast<size_t>((high - low) * width));
+    if (low < high)
+      std::memcpy(out.mutable_data() + (low - p.offset) * width, core.rank(r).address(t) + (low - first) * width,
+                  static_cast<size_t>((high - low) * width));
   }
   return out;
 }

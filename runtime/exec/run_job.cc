@@ -16,9 +16,14 @@ void read_inputs(Rank& rank, const Job& job, Program program, int64_t micro_batc
     try {
       job.data->read(static_cast<int>(i), first, count, job.order, rank.inputs[i]);
     } catch (...) {
-      ErrorContext place{.rank = rank.index, .step = std::max<int64_t>(0, rank.scalars.step - 1), .micro_batch = micro_batch,
-                         .plan_op = 0, .program = std::string(program_name(program)), .op = "read of input " + rank.plan->inputs[i].name,
-                         .unit = "none", .parameters = "none"};
+      ErrorContext place{.rank = rank.index,
+                         .step = std::max<int64_t>(0, rank.scalars.step - 1),
+                         .micro_batch = micro_batch,
+                         .plan_op = 0,
+                         .program = std::string(program_name(program)),
+                         .op = "read of input " + rank.plan->inputs[i].name,
+                         .unit = "none",
+                         .parameters = "none"};
       rank.core->fail(place, std::current_exception());
       throw Stopped{};
     }

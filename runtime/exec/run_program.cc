@@ -71,9 +71,15 @@ void issue_collective(PreparedStep& s, int contributors) {
   Stream& stream = *s.lane->stream;
   stream.launch(begin_collective, &s);
   switch (s.step->kind) {
-    case StepKind::all_gather: s.lane->comm->all_gather(s.from, s.to, s.count, stream); break;
-    case StepKind::reduce_scatter: s.lane->comm->reduce_scatter(s.from, s.to, s.count, s.dtype, contributors, stream); break;
-    default: s.lane->comm->all_reduce(s.to, s.count, s.dtype, stream); break;
+    case StepKind::all_gather:
+      s.lane->comm->all_gather(s.from, s.to, s.count, stream);
+      break;
+    case StepKind::reduce_scatter:
+      s.lane->comm->reduce_scatter(s.from, s.to, s.count, s.dtype, contributors, stream);
+      break;
+    default:
+      s.lane->comm->all_reduce(s.to, s.count, s.dtype, stream);
+      break;
   }
   stream.launch(end_collective, &s);
 }
@@ -93,9 +99,15 @@ void issue(PreparedStep& s, bool idle, int contributors) {
     case StepKind::copy:
       if (!idle) s.lane->stream->launch(run_kernel, &s);
       break;
-    case StepKind::host: s.lane->stream->launch(run_host, &s); break;
-    case StepKind::free: s.lane->stream->launch(run_free, &s); break;
-    default: issue_collective(s, contributors); break;
+    case StepKind::host:
+      s.lane->stream->launch(run_host, &s);
+      break;
+    case StepKind::free:
+      s.lane->stream->launch(run_free, &s);
+      break;
+    default:
+      issue_collective(s, contributors);
+      break;
   }
   if (s.records != nullptr) s.lane->stream->record(*s.records);
 }

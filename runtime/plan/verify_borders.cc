@@ -137,10 +137,15 @@ class Writers {
     return it == by_begin_.begin() ? kNone : std::prev(it)->second;
   }
 
+  static bool fills_zero(const Step& s) {
+    const double* value = attribute_of<double>(s.attributes, Attr::value);
+    return s.kind == StepKind::kernel && s.op == OpKind::fill && value && *value == 0.0;
+  }
+
   bool allowed(const Step& s, int32_t tensor) const {
     const Program p = program_.program;
     const bool kernel = s.kind == StepKind::kernel;
-    const bool load = p == Program::load && ((s.kind == StepKind::host && s.op == OpKind::load_unit) || (kernel && s.op == OpKind::fill));
+    const bool load = p == Program::load && ((s.kind == StepKind::host && s.op == OpKind::load_unit) || fills_zero(s));
     const bool update = p == Program::update && kernel && s.op == OpKind::optimizer_update;
     switch (plan_.tensors[tensor].kind) {
       case TensorKind::constant: return false;
@@ -151,7 +156,7 @@ class Writers {
     }
     if (load || update) return true;
     if (std::binary_search(shards_.begin(), shards_.end(), tensor))
-      return (p == Program::micro_step && s.kind == StepKind::reduce_scatter) || (p == Program::update && kernel && s.op == OpKind::fill);
+      return (p == Program::micro_step && s.kind == StepKind::reduce_scatter) || (p == Program::update && fills_zero(s));
     return p == Program::micro_step ? kernel || s.kind == StepKind::copy : p == Program::update && s.kind == StepKind::all_gather;
   }
 

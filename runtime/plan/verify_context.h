@@ -72,6 +72,13 @@ class CopyNames {
 };
 
 bool is_copy(const Step& step);
+// The attribute if it is there and of this type.
+template <typename T>
+const T* attribute_of(const Attributes& attributes, Attr key) {
+  for (const auto& [name, value] : attributes.entries())
+    if (name == key) return std::get_if<T>(&value);
+  return nullptr;
+}
 
 // The rule groups, in the order in which they run.
 bool verify_indices(VerifyContext& context);   // false: nothing else can be looked at

@@ -160,6 +160,7 @@ void check_constants(VerifyContext& context) {
       context.fail("format", fmt::format("constant {}: its bytes are given {} times", context.tensor_name(static_cast<int32_t>(t)), given[t]));
   }
   for (const PlanInput& i : context.plan.inputs) {
+    if (++given[i.tensor] != 1) context.fail("format", fmt::format("input {}: another input is in {} too", i.name, context.tensor_name(i.tensor)));
     const PlanTensor& t = context.plan.tensors[i.tensor];
     if (t.kind != TensorKind::input || t.dtype != i.dtype || t.shape != i.shape || !is_contiguous(t.shape, t.strides))
       context.fail("format", fmt::format("input {}: its tensor {} has another type, shape or place", i.name, context.tensor_name(i.tensor)));

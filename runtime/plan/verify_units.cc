@@ -50,6 +50,8 @@ class Reductions {
       const Step& s = program_.steps[i];
       if (s.op == OpKind::fill_padding && s.kind == StepKind::kernel) padded_[s.outputs[0].value] = s.unit;
       if (s.kind == StepKind::reduce_scatter) reduction(s, static_cast<int>(i));
+      const bool sums = program_.program == Program::update || program_.program == Program::eval_end;
+      if (s.kind == StepKind::all_reduce && !sums) fail(static_cast<int>(i), "an all_reduce outside of update and eval_end");
     }
     if (program_.program != Program::micro_step) return;
     for (size_t u = 0; u < reductions_.size(); ++u)

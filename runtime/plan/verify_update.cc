@@ -118,6 +118,9 @@ class Update {
     for (size_t m = 0; m < moments; ++m)
       good = good && holds_entry(s.inputs[3 + m], u.moment_tensors[m]) && s.outputs[1 + m].value == border(program_.exit, u.moment_tensors[m]);
     if (!good) fail(update, fmt::format("{} does not work on its own weights, gradient, moments and the clip factor", describe_step(plan_, s)));
+    const std::string* optimizer = attribute_of<std::string>(s.attributes, Attr::optimizer);
+    if (!optimizer || *optimizer != plan_.header.optimizer)
+      fail(update, fmt::format("{} is not by the optimizer that the header names", describe_step(plan_, s)));
     exits(u, s, update, gather);
   }
 
@@ -129,9 +132,7 @@ class Update {
     }
     if (border(program_.exit, u.weights_tensor) != weights) fail(update, fmt::format("unit {} does not keep its updated weights", u.name));
     const int32_t gradient = border(program_.exit, u.gradient_tensor);
-    const Step* zero = from(gradient, OpKind::fill);
-    const bool zeroed = gradient == s.outputs.back().value || (zero && zero->attributes.has(Attr::value) && zero->attributes.get_double(Attr::value) == 0.0);
-    if (!zeroed) fail(update, fmt::format("the gradient shard of unit {} is not zeroed", u.name));
+    if (gradient != s.outputs.back().value && !from(gradient, OpKind::fill)) fail(update, fmt::format("the gradient shard of unit {} is not zeroed", u.name));
   }
 
   VerifyContext& context_;

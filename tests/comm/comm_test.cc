@@ -215,8 +215,10 @@ TEST_P(CommTest, DifferentOperationsAreAMismatch) {
   if (n == 1) GTEST_SKIP() << "one rank cannot disagree with itself";
   auto errors = on_ranks(n, 20s, [&](RankContext c) {
     std::vector<double> a(64), b(64);
-    if (c.rank == 1) c.comm.reduce_scatter(a.data(), b.data(), 4, DType::f64, n, c.stream);
-    else c.comm.all_reduce(a.data(), 4, DType::f64, c.stream);
+    if (c.rank == 1)
+      c.comm.reduce_scatter(a.data(), b.data(), 4, DType::f64, n, c.stream);
+    else
+      c.comm.all_reduce(a.data(), 4, DType::f64, c.stream);
     c.stream.synchronize();
   });
   for (const auto& e : errors) {

@@ -131,7 +131,8 @@ TEST_F(DataTest, LabelsOutOfRangeAreNamed) {
   put("labels", npy_bytes("<i8", "(3, 2)", raw<int64_t>({0, 9, -100, 3, 4, 10})));
   auto source = open_npy_folder(folder, plan);
   EXPECT_EQ(read(*source, 0, 0, 2).to_ints(), (std::vector<int64_t>{0, 9, -100, 3}));
-  EXPECT_THAT(error_of([&] { read(*source, 0, 1, 2); }), AllOf(HasSubstr("input labels, sample 2"), HasSubstr("label out of range: 10 is not in [0, 10)")));
+  EXPECT_THAT(error_of([&] { read(*source, 0, 1, 2); }),
+              AllOf(HasSubstr("input labels, sample 2"), HasSubstr("label out of range: 10 is not in [0, 10)")));
 }
 
 TEST_F(DataTest, IndicesMayCountFromTheEnd) {
@@ -215,7 +216,8 @@ TEST_F(DataTest, TokensNeedAFittingPlan) {
   input("tokens", DType::i64, {1, 2});
   input("mask", DType::f32, {2, 2}, -1);
   write_file(folder + "/tokens", std::string(50, '\1'));
-  EXPECT_THAT(error_of([&] { open_tokens(folder + "/tokens", 1, plan); }), HasSubstr("input mask f32 [2,2] is neither tokens nor next tokens"));
+  EXPECT_THAT(error_of([&] { open_tokens(folder + "/tokens", 1, plan); }),
+              HasSubstr("input mask f32 [2,2] is neither tokens nor next tokens"));
 }
 
 TEST_F(DataTest, SyntheticDataDependsOnSeedAndSampleOnly) {

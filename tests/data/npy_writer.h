@@ -8,7 +8,8 @@
 namespace zeroplan::test {
 
 // Header text as NumPy writes it; `shape` like "(3, 4)".
-inline std::string npy_bytes(const std::string& descr, const std::string& shape, const std::string& data, int version = 1, bool fortran = false) {
+inline std::string npy_bytes(const std::string& descr, const std::string& shape, const std::string& data, int version = 1,
+                             bool fortran = false) {
   std::string header = "{'descr': '" + descr + "', 'fortran_order': " + (fortran ? "True" : "False") + ", 'shape': " + shape + ", }";
   const size_t prefix = version == 1 ? 10 : 12;
   while ((prefix + header.size() + 1) % 64 != 0) header += ' ';

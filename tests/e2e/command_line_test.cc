@@ -17,7 +17,6 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-using testing::Not;
 
 struct Outcome {
   int code = -1;
@@ -39,7 +38,8 @@ class CommandLine : public testing::Test {
  protected:
   CommandLine() : tiny_(tiny_mlp(2, 4), {{"x", random_tensor({8, 4}, 1)}, {"t", random_tensor({8, 4}, 2)}}) {}
   std::string train_command(const std::string& arguments) const {
-    return fmt::format("{} train {} --data {} --batch 4 {}", ZEROPLAN_BINARY, tiny_.model(), tiny_.data_folder(), arguments);
+    const bool has_batch = arguments.find("--batch") != std::string::npos;
+    return fmt::format("{} train {} --data {} {} {}", ZEROPLAN_BINARY, tiny_.model(), tiny_.data_folder(), has_batch ? "" : "--batch 4", arguments);
   }
   Outcome train(const std::string& arguments) const { return run_command(train_command(arguments)); }
   TinyCase tiny_;

@@ -7,9 +7,7 @@
 namespace zeroplan {
 namespace {
 
-using testing::AnyOf;
 using testing::HasSubstr;
-using testing::Not;
 
 HostTensor scalar(double value) { return floats({}, {value}); }
 
@@ -74,6 +72,27 @@ TEST(Loss, OtherThanMeanOrSumNeedsOneMicroBatch) {
   EXPECT_THAT(message, HasSubstr("micro-batch"));
   // loss = |w| · sqrt(12.5), so the gradient is sqrt(12.5)
   EXPECT_NEAR(train(tiny, sgd_compile(2, 1, 3, 1), sgd_run(1, 1)).weights.at("w").get(0), 2 - 3.5355339, 1e-6);
+}
+
+// Samples are folded before the last reduction: the sum of the means over samples is a mean over samples, so it cannot be added up.
+TEST(Loss, SumOfMeansIsNotTakenForASum) {
+  TinyModel model;
+  model.input("x", DType::f32, {"N", 4}).weight("w", {4}, {1, 1, 1, 1}).node("Mul", {"x", "w"}, {"y"}).ints("axis", {0});
+  model.node("ReduceMean", {"y", "axis"}, {"means"}, {{"keepdims", int64_t{0}}}).node("ReduceSum", {"means"}, {"loss"}, {{"keepdims", int64_t{0}}}).loss();
+  const TinyCase tiny(model, {{"x", floats({4, 4}, std::vector<double>(16, 2))}});
+  for (const int64_t micro_batches : {2, 4})
+    EXPECT_THAT(error_of([&] { train(tiny, sgd_compile(4, 1, 3, micro_batches), sgd_run(1, 1)); }), HasSubstr("node_loss")) << micro_batches;
+  EXPECT_EQ(values_of(train(tiny, sgd_compile(4, 1, 3, 1), sgd_run(1, 1)).weights.at("w")), (std::vector<double>{-1, -1, -1, -1}));
+}
+
+// The same number of samples in each micro-batch, one or more: a sum over features and a mean over samples, in either order of writing.
+TEST(Loss, MeanOverSamplesOfASumWithKeptAxes) {
+  TinyModel model;
+  model.input("x", DType::f32, {"N", 4}).weight("w", {4}, {0, 0, 0, 0}).node("Mul", {"x", "w"}, {"y"}).ints("axis", {1});
+  model.node("ReduceSum", {"y", "axis"}, {"sums"}, {{"keepdims", int64_t{1}}}).node("ReduceMean", {"sums"}, {"loss"}, {{"keepdims", int64_t{0}}}).loss();
+  const TinyCase tiny(model, {{"x", floats({4, 4}, {1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4, 5, 6, 7, 8})}});
+  for (const int64_t micro_batches : {1, 2, 4})
+    EXPECT_EQ(values_of(gradients(tiny, sgd_compile(4, 1, 3, micro_batches)).at("w")), (std::vector<double>{2, 3, 4, 5})) << micro_batches;
 }
 
 TEST(Loss, OutputsAreNamedWhenNoneIsTheLoss) {

@@ -12,7 +12,8 @@ void forward(const float* x, const float* scale, const float* shift, int64_t sam
     for (int64_t i = 0; i < width; ++i) y[s * width + i] = x[s * width + i] * scale[i] + shift[i];
 }
 
-void backward(const float* dy, const float* x, const float* scale, int64_t samples, int64_t width, float* dx, float* dscale, float* dshift) {
+void backward(const float* dy, const float* x, const float* scale, int64_t samples, int64_t width, float* dx, float* dscale,
+              float* dshift) {
   std::memset(dscale, 0, width * sizeof(float));
   std::memset(dshift, 0, width * sizeof(float));
   for (int64_t s = 0; s < samples; ++s) {
@@ -101,13 +102,20 @@ void optimizer_update_kernel(const KernelArgs& a) {
 
 Kernel chain_kernel(OpKind op) {
   switch (op) {
-    case OpKind::mul: return mul_kernel;
-    case OpKind::silu_grad: return silu_grad_kernel;
-    case OpKind::record_loss: return record_loss_kernel;
-    case OpKind::fill_padding: return fill_padding_kernel;
-    case OpKind::fold_metrics: return fold_metrics_kernel;
-    case OpKind::optimizer_update: return optimizer_update_kernel;
-    default: return nullptr;
+    case OpKind::mul:
+      return mul_kernel;
+    case OpKind::silu_grad:
+      return silu_grad_kernel;
+    case OpKind::record_loss:
+      return record_loss_kernel;
+    case OpKind::fill_padding:
+      return fill_padding_kernel;
+    case OpKind::fold_metrics:
+      return fold_metrics_kernel;
+    case OpKind::optimizer_update:
+      return optimizer_update_kernel;
+    default:
+      return nullptr;
   }
 }
 
@@ -145,7 +153,8 @@ DenseResult run_dense(const ChainOptions& o, int steps, double lr, bool update_l
     for (int64_t v = 0; v < o.micro_batches; ++v) {
       std::vector<std::vector<float>> x(o.units + 1, std::vector<float>(n));
       for (int64_t i = 0; i < n; ++i) x[0][i] = ChainData::value((step * o.micro_batches + v) * o.samples + i / o.width, i % o.width);
-      for (int u = 0; u < o.units; ++u) forward(x[u].data(), r.weights[2 * u].data(), r.weights[2 * u + 1].data(), o.samples, o.width, x[u + 1].data());
+      for (int u = 0; u < o.units; ++u)
+        forward(x[u].data(), r.weights[2 * u].data(), r.weights[2 * u + 1].data(), o.samples, o.width, x[u + 1].data());
       sum += loss_of(x[o.units].data(), n);
       std::vector<float> dy = x[o.units], dx(n), dscale(o.width), dshift(o.width);
       for (int u = o.units - 1; u >= 0; --u) {

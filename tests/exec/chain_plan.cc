@@ -35,7 +35,10 @@ class ChainBuilder {
   }
 
   void add_unit(int u) {
-    PlanUnit unit{.name = fmt::format("block.{}", u), .weights = Placement::sharded, .gradients = Placement::sharded, .optimizer = Placement::sharded};
+    PlanUnit unit{.name = fmt::format("block.{}", u),
+                  .weights = Placement::sharded,
+                  .gradients = Placement::sharded,
+                  .optimizer = Placement::sharded};
     const int64_t second = round_up(o_.width, 64);
     for (int k = 0; k < 2; ++k) {
       const int index = static_cast<int>(p_.parameters.size());
@@ -61,7 +64,14 @@ class ChainBuilder {
     return id;
   }
   int32_t part(const std::string& name, DType dtype, Shape shape, Arena arena, TensorKind kind, int64_t offset, int32_t unit = kNone) {
-    PlanTensor t{.name = name, .dtype = dtype, .shape = shape, .strides = contiguous_strides(shape), .kind = kind, .arena = arena, .offset = offset, .unit = unit};
+    PlanTensor t{.name = name,
+                 .dtype = dtype,
+                 .shape = shape,
+                 .strides = contiguous_strides(shape),
+                 .kind = kind,
+                 .arena = arena,
+                 .offset = offset,
+                 .unit = unit};
     p_.tensors.push_back(t);
     return static_cast<int32_t>(p_.tensors.size()) - 1;
   }
@@ -89,7 +99,8 @@ class ChainBuilder {
     std::vector<int32_t> out;
     const PlanTensor buffer = p_.tensors[whole];
     for (const UnitParameter& q : unit.parameters)
-      out.push_back(part(buffer.name + "." + std::to_string(q.parameter), DType::f32, {q.elements}, buffer.arena, kind, buffer.offset + q.offset * 4, buffer.unit));
+      out.push_back(part(buffer.name + "." + std::to_string(q.parameter), DType::f32, {q.elements}, buffer.arena, kind,
+                         buffer.offset + q.offset * 4, buffer.unit));
     return out;
   }
 
@@ -125,15 +136,25 @@ class ChainBuilder {
     return out;
   }
   Step kernel(OpKind op, std::initializer_list<int32_t> in, std::initializer_list<int32_t> out, int32_t unit = kNone) {
-    return {.kind = StepKind::kernel, .op = op, .stream = StreamKind::compute, .inputs = operands(in), .outputs = operands(out), .unit = unit,
+    return {.kind = StepKind::kernel,
+            .op = op,
+            .stream = StreamKind::compute,
+            .inputs = operands(in),
+            .outputs = operands(out),
+            .unit = unit,
             .origin = fmt::format("node_{}", p_.programs.back().steps.size())};
   }
   int32_t unit_of_use(int use) const { return use < o_.units ? use : 2 * o_.units - 1 - use; }
 
   int gather(int use, std::vector<int32_t> waits) {
     const int32_t u = unit_of_use(use), slot = use % (o_.prefetch + 1);
-    Step s{.kind = StepKind::all_gather, .op = OpKind::all_gather, .stream = StreamKind::gather, .waits = std::move(waits),
-           .inputs = operands({p_.units[u].weights_tensor}), .outputs = operands({slots_[slot]}), .unit = u};
+    Step s{.kind = StepKind::all_gather,
+           .op = OpKind::all_gather,
+           .stream = StreamKind::gather,
+           .waits = std::move(waits),
+           .inputs = operands({p_.units[u].weights_tensor}),
+           .outputs = operands({slots_[slot]}),
+           .unit = u};
     for (int k = 0; k < 2; ++k) s.outputs.push_back({slot_views_[slot][k], p_.units[u].parameters[k].parameter});
     return add(s);
   }
@@ -149,7 +170,11 @@ class ChainBuilder {
       }
       use_unit(j, gathers[j]);
       const int32_t slot = j % (o_.prefetch + 1);
-      frees.push_back(add({.kind = StepKind::free, .op = OpKind::free_unit, .stream = StreamKind::compute, .inputs = operands({slots_[slot]}), .unit = unit_of_use(j)}));
+      frees.push_back(add({.kind = StepKind::free,
+                           .op = OpKind::free_unit,
+                           .stream = StreamKind::compute,
+                           .inputs = operands({slots_[slot]}),
+                           .unit = unit_of_use(j)}));
     }
   }
 
@@ -165,33 +190,47 @@ class ChainBuilder {
 
   void backward_use(int j, int gathered) {
     const int32_t u = unit_of_use(j), dy = j == o_.units ? x_[o_.units] : dx_[(j + 1) % 2];
-    Step s = kernel(OpKind::silu_grad, {dy, x_[u], slot_views_[j % (o_.prefetch + 1)][0]}, {dx_[j % 2], reduce_views_[u][0], reduce_views_[u][1]});
+    Step s = kernel(OpKind::silu_grad, {dy, x_[u], slot_views_[j % (o_.prefetch + 1)][0]},
+                    {dx_[j % 2], reduce_views_[u][0], reduce_views_[u][1]});
     s.inputs[2].value = 2 * u;
     s.waits = {gathered};
     add(s);
     const int filled = add(kernel(OpKind::fill_padding, {reduce_views_[u][0], reduce_views_[u][1]}, {reduce_[u]}, u));
-    add({.kind = StepKind::reduce_scatter, .op = OpKind::reduce_scatter, .stream = StreamKind::reduce, .waits = {filled},
+    add({.kind = StepKind::reduce_scatter,
+         .op = OpKind::reduce_scatter,
+         .stream = StreamKind::reduce,
+         .waits = {filled},
          .inputs = operands({p_.units[u].gradient_tensor, reduce_[u], reduce_views_[u][0], reduce_views_[u][1]}),
-         .outputs = operands({p_.units[u].gradient_tensor}), .unit = u});
+         .outputs = operands({p_.units[u].gradient_tensor}),
+         .unit = u});
   }
 
   void add_load() {
     program(Program::load);
     for (int u = 0; u < o_.units; ++u)
-      add({.kind = StepKind::host, .op = OpKind::load_unit, .stream = StreamKind::compute,
-           .outputs = operands({p_.units[u].weights_tensor, p_.units[u].gradient_tensor}), .unit = u});
+      add({.kind = StepKind::host,
+           .op = OpKind::load_unit,
+           .stream = StreamKind::compute,
+           .outputs = operands({p_.units[u].weights_tensor, p_.units[u].gradient_tensor}),
+           .unit = u});
   }
 
   void add_micro_step() {
     program(Program::micro_step);
     chain(2 * o_.units, [&](int j, int gathered) {
-      if (j < o_.units) forward_use(j, gathered, p_.roles.metrics);
-      else backward_use(j, gathered);
+      if (j < o_.units)
+        forward_use(j, gathered, p_.roles.metrics);
+      else
+        backward_use(j, gathered);
     });
   }
 
   void add_fold(int32_t metrics, int32_t report) {
-    const int reduced = add({.kind = StepKind::all_reduce, .op = OpKind::all_reduce, .stream = StreamKind::reduce, .inputs = operands({metrics}), .outputs = operands({metrics})});
+    const int reduced = add({.kind = StepKind::all_reduce,
+                             .op = OpKind::all_reduce,
+                             .stream = StreamKind::reduce,
+                             .inputs = operands({metrics}),
+                             .outputs = operands({metrics})});
     Step fold = kernel(OpKind::fold_metrics, {metrics, report}, {report, metrics});
     fold.waits = {reduced};
     fold.attributes.set(Attr::value, int64_t{1});
@@ -203,7 +242,8 @@ class ChainBuilder {
     add_fold(p_.roles.metrics, p_.roles.report);
     for (int u = 0; u < o_.units; ++u) {
       const PlanUnit& unit = p_.units[u];
-      add(kernel(OpKind::optimizer_update, {unit.weights_tensor, unit.gradient_tensor, p_.roles.report}, {unit.weights_tensor, unit.gradient_tensor}, u));
+      add(kernel(OpKind::optimizer_update, {unit.weights_tensor, unit.gradient_tensor, p_.roles.report},
+                 {unit.weights_tensor, unit.gradient_tensor}, u));
     }
   }
 
@@ -217,8 +257,12 @@ class ChainBuilder {
   void add_save() {
     program(Program::save);
     chain(o_.units, [&](int j, int gathered) {
-      add({.kind = StepKind::host, .op = OpKind::export_unit, .stream = StreamKind::compute, .waits = {gathered},
-           .inputs = operands({slots_[j % (o_.prefetch + 1)]}), .unit = j});
+      add({.kind = StepKind::host,
+           .op = OpKind::export_unit,
+           .stream = StreamKind::compute,
+           .waits = {gathered},
+           .inputs = operands({slots_[j % (o_.prefetch + 1)]}),
+           .unit = j});
     });
   }
 

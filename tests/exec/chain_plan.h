@@ -14,11 +14,11 @@ namespace zeroplan::test {
 struct ChainOptions {
   int ranks = 1;
   int64_t micro_batches = 4;
-  int64_t samples = 3;           // per micro-batch
+  int64_t samples = 3;  // per micro-batch
   int units = 3;
-  int64_t width = 100;           // elements of scale and of shift
+  int64_t width = 100;  // elements of scale and of shift
   int prefetch = 1;
-  int64_t overflow_bytes = 0;    // the transient arena is stated this much too small
+  int64_t overflow_bytes = 0;  // the transient arena is stated this much too small
 };
 
 std::shared_ptr<const Plan> make_chain_plan(const ChainOptions& options);

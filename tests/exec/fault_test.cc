@@ -67,7 +67,7 @@ Target find_step(const Plan& plan, StepKind kind, OpKind op) {
 struct FaultCase {
   StepKind kind;
   OpKind op;
-  const char* name;        // in the message
+  const char* name;  // in the message
   const char* unit;
   const char* parameters;
 };
@@ -84,7 +84,8 @@ const FaultCase kFaults[] = {
 };
 
 class FaultTest : public ::testing::TestWithParam<std::tuple<FaultCase, int, bool>> {};  // case, ranks, before
-INSTANTIATE_TEST_SUITE_P(EveryStepKind, FaultTest, ::testing::Combine(::testing::ValuesIn(kFaults), ::testing::Values(1, 3), ::testing::Bool()));
+INSTANTIATE_TEST_SUITE_P(EveryStepKind, FaultTest,
+                         ::testing::Combine(::testing::ValuesIn(kFaults), ::testing::Values(1, 3), ::testing::Bool()));
 
 TEST_P(FaultTest, NamesRankStepMicroBatchOpUnitAndParameters) {
   const auto& [fault, ranks, before] = GetParam();
@@ -171,12 +172,15 @@ TEST(Fault, BadDataEndsAllRanksBeforeTheUpdate) {
   const ChainOptions o{.ranks = 2, .micro_batches = 4, .samples = 3};
   std::atomic<bool> updated{false};
   ExecutorOptions options = chain_options();
-  options.before_step = [&](int, Program program, int, const Step&) { if (program == Program::update) updated = true; };
+  options.before_step = [&](int, Program program, int, const Step&) {
+    if (program == Program::update) updated = true;
+  };
   auto executor = make(o, options);
   RunScalars scalars;
   scalars.step = 1;
   EXPECT_THAT(error_of([&] { executor->train_step(BadData{}, 0, nullptr, scalars); }),
-              AllOf(HasSubstr("label out of range"), HasSubstr("sample 6"), HasSubstr("rank 0, step 0, micro-batch 2"), HasSubstr("read of input x")));
+              AllOf(HasSubstr("label out of range"), HasSubstr("sample 6"), HasSubstr("rank 0, step 0, micro-batch 2"),
+                    HasSubstr("read of input x")));
   EXPECT_FALSE(updated);
 }
 
@@ -231,7 +235,8 @@ TEST(Fault, ANonFiniteLossIsAnErrorAndUpdatesNothing) {
   auto executor = make(o, chain_options());
   RunScalars scalars;
   scalars.step = 4;
-  EXPECT_THAT(error_of([&] { executor->train_step(NanData(1000, o.width), 0, nullptr, scalars); }), AllOf(HasSubstr("not finite"), HasSubstr("step 3")));
+  EXPECT_THAT(error_of([&] { executor->train_step(NanData(1000, o.width), 0, nullptr, scalars); }),
+              AllOf(HasSubstr("not finite"), HasSubstr("step 3")));
   EXPECT_EQ(executor->weights(0).get(3), test::chain_weight(0, 3));
 }
 
@@ -242,9 +247,11 @@ TEST(Fault, TheNanCheckNamesTheFirstOp) {
   auto executor = make(o, options);
   RunScalars scalars;
   scalars.step = 4;
-  EXPECT_EQ(error_of([&] { executor->train_step(ChainData(1000, o.width), 0, nullptr, scalars); }), "no error");  // NaN in the padding is not read
+  EXPECT_EQ(error_of([&] { executor->train_step(ChainData(1000, o.width), 0, nullptr, scalars); }),
+            "no error");  // NaN in the padding is not read
   EXPECT_THAT(error_of([&] { executor->train_step(NanData(1000, o.width), 0, nullptr, scalars); }),
-              AllOf(HasSubstr("NaN or Inf in output 0 (x.1), element 5"), HasSubstr("rank 1, step 3, micro-batch 1"), HasSubstr("mul"), HasSubstr("node node_")));
+              AllOf(HasSubstr("NaN or Inf in output 0 (x.1), element 5"), HasSubstr("rank 1, step 3, micro-batch 1"), HasSubstr("mul"),
+                    HasSubstr("node node_")));
 }
 
 }  // namespace

@@ -45,7 +45,8 @@ std::vector<T> values(const HostTensor& t) {
 }
 
 class TrainTest : public ::testing::TestWithParam<std::tuple<int, int, int>> {};  // ranks, micro-batches, prefetch
-INSTANTIATE_TEST_SUITE_P(Chain, TrainTest, ::testing::Combine(::testing::Values(1, 2, 3, 4), ::testing::Values(1, 4, 5), ::testing::Values(0, 1, 2)));
+INSTANTIATE_TEST_SUITE_P(Chain, TrainTest,
+                         ::testing::Combine(::testing::Values(1, 2, 3, 4), ::testing::Values(1, 4, 5), ::testing::Values(0, 1, 2)));
 
 TEST_P(TrainTest, EqualsTheDenseLoopBitByBit) {
   const auto [ranks, micro_batches, prefetch] = GetParam();

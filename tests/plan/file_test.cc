@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <random>
 
 #include "base/error.h"
 #include "runtime/plan/dump.h"
@@ -81,6 +82,16 @@ TEST(PlanFile, EveryByteFlippedSurvives) {
       broken[i] = static_cast<char>(broken[i] ^ mask);
       survive(broken);
     }
+}
+
+TEST(PlanFile, RandomBytesSurvive) {
+  const std::string bytes = serialize_plan(residual_plan(2, 1));
+  std::mt19937_64 random(5);
+  for (int n = 0; n < 1500; ++n) {
+    std::string broken = bytes;
+    for (uint64_t k = random() % 3 + 1; k > 0; --k) broken[random() % broken.size()] = static_cast<char>(random());
+    survive(broken);
+  }
 }
 
 TEST(PlanFile, EveryPrefixSurvives) {

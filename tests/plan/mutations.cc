@@ -91,6 +91,13 @@ std::string redirect_read(Plan& plan, std::mt19937_64& random) {
   Step& s = plan.programs[at.first].steps[at.second];
   Operand& o = s.inputs[random() % s.inputs.size()];
   if (o.tensor == kNone) return {};
+  if (random() % 4 == 0) {  // with the value that another step reads there
+    const auto other = pick(steps_where(plan, [](const PlanProgram& p, size_t i) { return !p.steps[i].inputs.empty(); }), random);
+    const auto& inputs = plan.programs[other.first].steps[other.second].inputs;
+    const std::string text = fmt::format("{} reads an operand of {}", place(plan, at), place(plan, other));
+    o = inputs[random() % inputs.size()];
+    return text;
+  }
   std::vector<int32_t> others;
   const PlanTensor& from = plan.tensors[o.tensor];
   const bool same_shape = random() % 4 != 0;

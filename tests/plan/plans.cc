@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "api/zeroplan.h"
+
 namespace zeroplan::test {
 
 Plan residual_plan(int ranks, int stage, int prefetch) {
@@ -19,6 +21,13 @@ Plan chain_plan(int ranks, int stage, int prefetch) {
   options.momentum = 0.9;
   options.unit_patterns = {"w(\\d+)"};
   return compile_graph(chain(4, {10, 30, 10, 30, 10}, true), options);
+}
+
+Plan model_plan(const std::string& name, int ranks, int stage, int prefetch) {
+  CompileOptions options = options_of(ranks, stage, prefetch);
+  options.batch = 2 * options.micro_batches;
+  options.eval = true;
+  return compile(fmt::format("{}/tests/models/{}/model.onnx", ZEROPLAN_SOURCE_DIR, name), options);
 }
 
 std::string violations(const Plan& plan) {

@@ -37,11 +37,16 @@ void TagMemory::store(Arena arena, int64_t address, int64_t width, Tag tag) {
   for (int64_t b = 0; b < width; ++b) bytes_[static_cast<int>(arena)][address + b] = tag + static_cast<Tag>(b);
 }
 
-void TagMemory::each_element(int32_t tensor, const std::function<void(int64_t)>& fn) const {
+template <typename Fn>
+void TagMemory::each_element(int32_t tensor, Fn&& fn) const {
   const PlanTensor& t = plan_.tensors[tensor];
   const int64_t width = dtype_bytes(t.dtype), count = elements(t.shape);
   int64_t base = t.offset;
   if (t.per_rank) base += rank_ * plan_.units[t.unit].shard_elements * dtype_bytes(plan_.units[t.unit].dtype);
+  if (is_contiguous(t.shape, t.strides)) {
+    for (int64_t n = 0; n < count; ++n) fn(base + n * width);
+    return;
+  }
   std::vector<int64_t> index(t.shape.size(), 0);
   int64_t at = 0;
   for (int64_t n = 0; n < count; ++n) {
@@ -56,8 +61,9 @@ void TagMemory::each_element(int32_t tensor, const std::function<void(int64_t)>&
 }
 
 std::vector<Tag> TagMemory::read(int32_t tensor) const {
-  std::vector<Tag> tags;
   const PlanTensor& t = plan_.tensors[tensor];
+  std::vector<Tag> tags;
+  tags.reserve(static_cast<size_t>(elements(t.shape)));
   each_element(tensor, [&](int64_t address) { tags.push_back(load(t.arena, address, dtype_bytes(t.dtype))); });
   return tags;
 }

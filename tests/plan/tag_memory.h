@@ -2,7 +2,6 @@
 // Tags of one rank's arenas, addressed like the plan's tensors.
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -34,7 +33,8 @@ class TagMemory {
   void write_part(int32_t tensor, int64_t first, const std::vector<Tag>& tags);
 
  private:
-  void each_element(int32_t tensor, const std::function<void(int64_t address)>& fn) const;
+  template <typename Fn>
+  void each_element(int32_t tensor, Fn&& fn) const;  // fn(address)
   void check_range(Arena arena, int64_t address, int64_t bytes) const;
   Tag load(Arena arena, int64_t address, int64_t width) const;
   void store(Arena arena, int64_t address, int64_t width, Tag tag);

@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 
-#include "runtime/plan/dump.h"
 #include "tests/plan/plans.h"
 
 namespace zeroplan::test {
@@ -13,6 +12,15 @@ TEST(Verifier, AcceptsCompiledPlans) {
         SCOPED_TRACE(testing::Message() << "ranks " << ranks << " stage " << stage << " prefetch " << prefetch);
         EXPECT_EQ(violations(residual_plan(ranks, stage, prefetch)), "");
         EXPECT_EQ(violations(chain_plan(ranks, stage, prefetch)), "");
+      }
+}
+
+TEST(Verifier, AcceptsModels) {
+  for (const char* name : {"mlp", "gpt2_nano_dynamo", "gpt2_nano_ts"})
+    for (int ranks : {1, 2, 3})
+      for (int stage : {0, 1, 2, 3}) {
+        SCOPED_TRACE(testing::Message() << name << " ranks " << ranks << " stage " << stage);
+        EXPECT_EQ(violations(model_plan(name, ranks, stage)), "");
       }
 }
 

@@ -1,0 +1,152 @@
+"""Times zeroplan and PyTorch on one model in turn and prints one table. Run by scripts/bench.sh."""
+import argparse
+import collections
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+
+SIZES = {  # as in the peers' gpt2.py: layers, width, heads, context, vocabulary, batch per rank
+    "mini": dict(L=6, C=384, H=6, T=256, V=8192, B=4),
+    "small": dict(L=12, C=768, H=12, T=512, V=50257, B=1),
+}
+STEPS = {"mini": 8, "small": 5}
+
+
+def flops_per_token(L, C, T, V, **_):
+    """llm.c's convention: 6 N + 6 L C T."""
+    n = V * C + T * C + L * (12 * C * C + 13 * C) + 2 * C
+    return 6 * n + 6 * L * C * T
+
+
+def run(command, env=None):
+    """(output, largest resident bytes of the process and the children it waited for)."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env)
+    output = process.stdout.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    if status != 0:
+        sys.exit(f"bench: failed: {' '.join(command)}\n{output}")
+    return output, usage.ru_maxrss * 1024
+
+
+class Peer:
+    def __init__(self, args):
+        self.args = args
+        self.import_bytes = run([args.python, "-c", "import torch, torch.distributed.fsdp, torch.distributed.device_mesh"])[1]
+
+    def run(self, mode, size, data=None):
+        script = os.path.join(self.args.peers, "peer_torch.py")
+        launcher = [self.args.python]
+        if mode in ("fsdp2", "ddp", "ds3"):
+            launcher = [os.path.join(os.path.dirname(self.args.python), "torchrun"), "--nproc-per-node", "2"]
+        output, _ = run(launcher + [script, mode, size, str(STEPS[size])] + ([f"data={data}"] if data else []))
+        losses = [float(x) for x in re.search(r"losses ([\d. ]+)", output).group(1).split()]
+        peak = float(re.search(r"peak_rss/rank=(\d+)", output).group(1)) * 2**20
+        return dict(losses=losses, tokens=float(re.search(r"tok/s=(\d+)", output).group(1)), bytes=peak - self.import_bytes)
+
+
+def run_zeroplan(args, model, data, size, ranks, threads, stage, trace=None):
+    metrics = os.path.join(args.work, "metrics.jsonl")
+    config = SIZES[size]
+    samples = config["B"] * (ranks if ranks > 1 else 1)
+    command = [args.zeroplan, "train", model, "--ranks", str(ranks), "--threads", str(threads), "--stage", str(stage), "--batch", str(samples),
+               "--data", data, "--steps", str(STEPS[size]), "--lr", "3e-4", "--weight-decay", "0.1", "--metrics", metrics]
+    output, peak = run(command + (["--trace", trace] if trace else []))
+    lines = [json.loads(line) for line in open(metrics)]
+    tokens = samples * config["T"]
+    step = statistics.median(line["step_ms"] for line in lines[2:])
+    base = run([args.zeroplan, "--version"])[1]
+    return dict(losses=[line["loss"] for line in lines], tokens=tokens / step * 1000, bytes=(peak - base) / ranks, arena=lines[0]["arena_bytes"])
+
+
+def median(rows, key):
+    return statistics.median(row[key] for row in rows)
+
+
+def row(name, size, rows):
+    rate = median(rows, "tokens")
+    gflops = rate * flops_per_token(**SIZES[size]) / 1e9
+    spread = f"{min(r['tokens'] for r in rows):.0f}–{max(r['tokens'] for r in rows):.0f}"
+    print(f"| {name} | {rate:.0f} ({spread}) | {gflops:.0f} | {median(rows, 'bytes') / 2**20:.0f} |")
+
+
+def compare(args, peer, size, model, mode, ranks, threads, stage):
+    """One alternating series: peer, zeroplan, peer, zeroplan, …"""
+    data = os.path.join(args.work, f"data_{size}_{mode}")
+    ours, theirs = [], []
+    for _ in range(args.repeats):
+        theirs.append(peer.run(mode, size, data))
+        ours.append(run_zeroplan(args, model, data, size, ranks, threads, stage))
+    print(f"\n{size}, {ranks} × {threads} thread(s), fp32, AdamW, {args.repeats} alternating runs of {STEPS[size]} steps\n")
+    print("| | tokens/s (min–max) | GFLOP/s | peak MiB per rank above start |\n|---|---|---|---|")
+    row(f"PyTorch {mode}", size, theirs)
+    row(f"zeroplan stage {stage}", size, ours)
+    ratio = statistics.median(o["tokens"] / t["tokens"] for o, t in zip(ours, theirs))
+    difference = max(abs(a - b) / abs(b) for a, b in zip(ours[0]["losses"], theirs[0]["losses"]))
+    print(f"\nzeroplan / {mode}: {ratio:.2f} × tokens/s, {median(ours, 'bytes') / median(theirs, 'bytes'):.2f} × memory; planned arenas "
+          f"{ours[0]['arena'] / 2**20:.0f} MiB per rank; losses differ by at most {difference:.1e} (relative)")
+    print("losses zeroplan: " + " ".join(f"{loss:.6f}" for loss in ours[0]["losses"]))
+    print(f"losses {mode}: " + " ".join(f"{loss:.6f}" for loss in theirs[0]["losses"]))
+
+
+def op_shares(args, model, data, size):
+    """Where a step's time goes on rank 0, and the matrix products' rate beside the machine's own."""
+    trace = os.path.join(args.work, "trace.json")
+    run_zeroplan(args, model, data, size, 2, 1, 3, trace)
+    spent = collections.Counter()
+    last = STEPS[size] - 1
+    for event in json.load(open(trace))["traceEvents"]:
+        if event["ph"] == "X" and event["pid"] == 0 and event["args"]["step"] == last:
+            stream = ["compute", "gather", "reduce"][event["tid"]]
+            spent[(stream, event["name"].split()[0])] += event["dur"] / 1000
+    config = SIZES[size]
+    tokens = config["B"] * config["T"]
+    matmul = 6 * tokens * (config["L"] * 12 * config["C"] ** 2 + config["V"] * config["C"]) / 1e9
+    print(f"\ntime of one {size} step on rank 0 (2 ranks × 1 thread), ms\n\n| stream | op | ms |\n|---|---|---|")
+    for (stream, op), ms in spent.most_common(16):
+        print(f"| {stream} | {op} | {ms:.1f} |")
+    total = sum(ms for (stream, _), ms in spent.items() if stream == "compute")
+    rate = matmul / spent[("compute", "matmul")] * 1000
+    print(f"\nmatrix products: {rate:.0f} GFLOP/s per core, {spent[('compute', 'matmul')] / total:.0%} of compute time")
+
+
+def machine_rate(args):
+    """oneDNN's rate on the model's shapes, both cores busy, from the kernel benchmark."""
+    command = [args.kernels, "--benchmark_filter=matmul", "--benchmark_format=json", "--benchmark_min_time=0.3"]
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) for _ in range(2)]
+    results = [json.loads(p.communicate()[0])["benchmarks"] for p in processes]
+    print("\nmatrix products alone, both cores busy, GFLOP/s per core\n\n| case | core 0 | core 1 |\n|---|---|---|")
+    for a, b in zip(*results):
+        rate = next((key for key in a if "flop" in key.lower()), None)
+        if rate:
+            print(f"| {a['name']} | {a[rate] / 1e9:.0f} | {b[rate] / 1e9:.0f} |")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for name in ("zeroplan", "kernels", "peers", "python", "work"):
+        parser.add_argument("--" + name)
+    parser.add_argument("--repeats", type=int)
+    args = parser.parse_args()
+    args.zeroplan = os.path.abspath(args.zeroplan)
+    machine_rate(args)
+    if args.python == "none":
+        model = os.path.join(args.work, "mini.onnx")
+        run([args.zeroplan, "new", "gpt2-mini", "-o", model])
+        op_shares(args, model, "synthetic", "mini")
+        return
+    peer = Peer(args)
+    models = {}
+    for size in SIZES:
+        models[size] = os.path.join(args.work, size + ".onnx")
+        run([args.python, os.path.join(args.peers, "export.py"), size, models[size], "--dynamic"])
+    compare(args, peer, "mini", models["mini"], "fsdp2", 2, 1, 3)
+    op_shares(args, models["mini"], os.path.join(args.work, "data_mini_fsdp2"), "mini")
+    compare(args, peer, "small", models["small"], "fsdp2", 2, 1, 3)
+    compare(args, peer, "mini", models["mini"], "eager", 1, 2, 0)
+    compare(args, peer, "mini", models["mini"], "compile", 1, 2, 0)
+
+
+main()

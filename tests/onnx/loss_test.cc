@@ -1,0 +1,125 @@
+// Losses: outputs of the model, built-ins, and what may follow the mean.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/onnx/evaluate.h"
+#include "tests/onnx/model_builder.h"
+
+namespace zeroplan {
+namespace {
+
+using testing::HasSubstr;
+
+ImportOptions samples(int64_t n) {
+  ImportOptions options;
+  options.samples = n;
+  return options;
+}
+
+template <typename Fn>
+std::string message(Fn&& fn) {
+  try {
+    fn();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+ModelBuilder scores_model() {
+  ModelBuilder m;
+  m.input("x", {"N", "3"}).output("scores", {"N", "2"});
+  m.weight("w", {3, 2}, {1, 0, 0, 1, 1, 1});
+  m.node("MatMul", {"x", "w"}, {"scores"});
+  return m;
+}
+
+TEST(Losses, CandidatesAreNamed) {
+  TempFolder folder;
+  const std::string path = scores_model().save(folder / "m.onnx");
+  EXPECT_THAT(message([&] { import_model(path, samples(2)); }), HasSubstr("softmax_cross_entropy(scores, labels)"));
+}
+
+TEST(Losses, BuiltInsAddTheirLabels) {
+  TempFolder folder;
+  const std::string path = scores_model().save(folder / "m.onnx");
+  const HostTensor x = HostTensor::of<float>(DType::f32, {2, 3}, {1, 0, 0, 0, 1, 0});
+  ImportOptions options = samples(2);
+  options.loss = "mse(scores, target)";
+  const ImportedModel mse = import_model(path, options);
+  EXPECT_NEAR(evaluate_loss(mse, {{"x", x}, {"target", HostTensor(DType::f32, {2, 2})}}), 0.5, 1e-7);
+  options.loss = "softmax_cross_entropy(scores, y, ignore_index=-1)";
+  const ImportedModel entropy = import_model(path, options);
+  EXPECT_EQ(entropy.inputs[1].name, "y");
+  EXPECT_EQ(entropy.inputs[1].limit, 2);
+  EXPECT_TRUE(entropy.inputs[1].label);
+  EXPECT_EQ(entropy.inputs[1].ignored, -1);
+  EXPECT_NEAR(evaluate_loss(entropy, {{"x", x}, {"y", HostTensor::of<int64_t>(DType::i64, {2}, {0, -1})}}), std::log(1 + std::exp(-1.0)),
+              1e-6);
+}
+
+TEST(Losses, LinearEndsKeepTheMean) {
+  TempFolder folder;
+  ModelBuilder m = small_regression();
+  m.weight("unused_half", {}, {0.5f});
+  auto& half = *m.node("Constant", {}, {"half"}).add_attribute();
+  half.set_name("value_float");
+  half.set_type(onnx::AttributeProto::FLOAT);
+  half.set_f(0.5f);
+  m.node("Mul", {"loss", "half"}, {"halved"});
+  m.node("Neg", {"halved"}, {"negative"});
+  m.node("Exp", {"halved"}, {"curved"});
+  m.output("negative", {}).output("curved", {});
+  const std::string path = m.save(folder / "m.onnx");
+  ImportOptions options = samples(2);
+  options.micro_batches = 4;
+  options.loss = "negative";
+  const ImportedModel model = import_model(path, options);
+  ASSERT_NE(model.graph.loss.weight, kNone);
+  EXPECT_EQ(model.graph.value(model.graph.loss.weight).constant.get(0), 4.0);
+  options.loss = "curved";
+  EXPECT_THAT(message([&] { import_model(path, options); }), HasSubstr("node_curved"));
+  options.micro_batches = 1;
+  EXPECT_EQ(message([&] { import_model(path, options); }), "");
+}
+
+// Sum of masked errors over the sum of the mask: the denominator is data, so windows of micro-batches add it up.
+TEST(Losses, AMaskedMeanIsSumOverWeight) {
+  TempFolder folder;
+  ModelBuilder m;
+  m.input("x", {"N", "3"}).input("mask", {"N", "3"}).output("loss", {});
+  m.weight("w", {3}, {1, 2, 3});
+  m.node("Mul", {"x", "w"}, {"y"});
+  m.node("Mul", {"y", "mask"}, {"masked"});
+  ModelBuilder::set(m.node("ReduceSum", {"masked"}, {"total"}), "keepdims", 0);
+  ModelBuilder::set(m.node("ReduceSum", {"mask"}, {"count"}), "keepdims", 0);
+  m.node("Div", {"total", "count"}, {"loss"});
+  ImportOptions options = samples(2);
+  options.micro_batches = 2;
+  const ImportedModel model = import_model(m.save(folder / "m.onnx"), options);
+  ASSERT_NE(model.graph.loss.weight, kNone);
+  const HostTensor x = HostTensor::of<float>(DType::f32, {2, 3}, {1, 1, 1, 2, 2, 2}),
+                   mask = HostTensor::of<float>(DType::f32, {2, 3}, {1, 0, 0, 0, 0, 1});
+  EXPECT_NEAR(evaluate_loss(model, {{"x", x}, {"mask", mask}}), 3.5, 1e-6);
+  // A denominator that is trained does not add up.
+  m.proto.mutable_graph()->mutable_node(3)->set_input(0, "masked");
+  EXPECT_THAT(message([&] { import_model(m.save(folder / "m.onnx"), options); }), HasSubstr("neither a mean nor a sum"));
+}
+
+TEST(Losses, OlderOpsetsAreRaised) {
+  TempFolder folder;
+  ModelBuilder m(11);
+  m.input("x", {"N", "3"}).output("loss", {});
+  m.weight("w", {3}, {1, 2, 3});
+  m.node("Mul", {"x", "w"}, {"xw"});
+  auto& softmax = m.node("Softmax", {"xw"}, {"p"});
+  ModelBuilder::set(softmax, "axis", 1);
+  auto& mean = m.node("ReduceMean", {"p"}, {"loss"});
+  ModelBuilder::set(mean, "keepdims", 0);
+  const ImportedModel model = import_model(m.save(folder / "m.onnx"), samples(2));
+  EXPECT_EQ(model.opset, 11);
+  EXPECT_NEAR(evaluate_loss(model, {{"x", HostTensor::of<float>(DType::f32, {2, 3}, {1, 2, 3, 4, 5, 6})}}), 1.0 / 3, 1e-6);
+}
+
+}  // namespace
+}  // namespace zeroplan
