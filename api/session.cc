@@ -16,8 +16,9 @@ WeightReader open_weights(const Plan& plan, const std::string& model_path) {
   const std::string path = model_path.empty() ? plan.header.model_path : model_path;
   auto files = std::make_shared<WeightFiles>(path);
   if (const std::string digest = read_model(*files, true).digest; digest != plan.header.model_digest)
-    throw Error(fmt::format("{} is not the model that the plan was compiled from (digest {} instead of {}); compile it again, or name the right file",
-                            path, digest, plan.header.model_digest));
+    throw Error(fmt::format(
+        "{} is not the model that the plan was compiled from (digest {} instead of {}); compile it again, or name the right file", path,
+        digest, plan.header.model_digest));
   auto parameters = std::make_shared<std::vector<PlanParameter>>(plan.parameters);
   // shared_ptr: std::function must be copyable, and every rank's copy reads the same mapped files.
   return [files, parameters, dtype = plan.header.precision](int parameter, int64_t first, int64_t count, void* to) {

@@ -25,7 +25,8 @@ ValueId total(FoldingBuilder& build, ValueId x) {
 // Looks through the nodes that end a loss; linear factors move onto the sum.
 class LossForm {
  public:
-  LossForm(FoldingBuilder& build, const std::map<ValueId, int>& sample_axes) : build_(build), samples_(find_sample_axes(build.graph(), sample_axes)) {}
+  LossForm(FoldingBuilder& build, const std::map<ValueId, int>& sample_axes)
+      : build_(build), samples_(find_sample_axes(build.graph(), sample_axes)) {}
 
   // Empty where the value is neither a mean nor a sum. Recursion is bounded: each step goes to an operand, at most kDepth times.
   std::optional<Loss> analyze(ValueId id, int depth = 0) {

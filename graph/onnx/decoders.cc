@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "base/decimal.h"
 #include "base/error.h"
 #include "graph/onnx/decode.h"
 
@@ -24,7 +25,7 @@ int64_t DecodeContext::attr_int(const char* name, int64_t otherwise) const {
 
 double DecodeContext::attr_float(const char* name, double otherwise) const {
   const OnnxAttribute* a = node.find(name);
-  return a ? a->f : otherwise;
+  return a ? meant_decimal(a->f) : otherwise;
 }
 
 std::string DecodeContext::attr_string(const char* name, const std::string& otherwise) const {

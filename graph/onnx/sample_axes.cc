@@ -30,28 +30,42 @@ class Tracker {
   int rank(ValueId id) const { return static_cast<int>(shape(id).size()); }
 
   SampleAxis of_output(const Node& node, int output) const {
-    const bool independent = std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId in) { return in == kNone || axes_[in].kind == Kind::none; });
+    const bool independent =
+        std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId in) { return in == kNone || axes_[in].kind == Kind::none; });
     if (independent) return {};
     if (node.op >= OpKind::neg && node.op <= OpKind::where) return aligned(node, node.outputs[output]);
     const SampleAxis x = node.inputs[0] == kNone ? SampleAxis{} : axes_[node.inputs[0]];
     switch (node.op) {
-      case OpKind::broadcast: return aligned(node, node.outputs[output]);
-      case OpKind::copy: return x;
-      case OpKind::reshape: return reshaped(x, shape(node.inputs[0]), shape(node.outputs[0]));
-      case OpKind::transpose: return transposed(x, node.attributes.get_ints(Attr::permutation));
-      case OpKind::slice: return x.kind == Kind::axis && shape(node.inputs[0])[x.axis] != shape(node.outputs[0])[x.axis] ? kUnknown : x;
+      case OpKind::broadcast:
+        return aligned(node, node.outputs[output]);
+      case OpKind::copy:
+        return x;
+      case OpKind::reshape:
+        return reshaped(x, shape(node.inputs[0]), shape(node.outputs[0]));
+      case OpKind::transpose:
+        return transposed(x, node.attributes.get_ints(Attr::permutation));
+      case OpKind::slice:
+        return x.kind == Kind::axis && shape(node.inputs[0])[x.axis] != shape(node.outputs[0])[x.axis] ? kUnknown : x;
       case OpKind::reduce_sum:
       case OpKind::reduce_mean:
-      case OpKind::reduce_max: return reduced(node, x);
+      case OpKind::reduce_max:
+        return reduced(node, x);
       case OpKind::softmax:
       case OpKind::layer_norm:
-      case OpKind::rms_norm: return x.kind == Kind::axis && x.axis + 1 == rank(node.inputs[0]) ? kUnknown : aligned(node, node.outputs[output]);
-      case OpKind::matmul: return product(node);
-      case OpKind::concat: return x.kind == Kind::axis && x.axis == node.attributes.get_int(Attr::axis) ? kUnknown : aligned(node, node.outputs[output]);
-      case OpKind::gather: return gathered(node, x, axes_[node.inputs[1]]);
-      case OpKind::attention: return x.kind == Kind::axis && x.axis == 0 ? x : kUnknown;
-      case OpKind::cross_entropy: return output < 2 ? kFolded : x;
-      default: return kUnknown;
+      case OpKind::rms_norm:
+        return x.kind == Kind::axis && x.axis + 1 == rank(node.inputs[0]) ? kUnknown : aligned(node, node.outputs[output]);
+      case OpKind::matmul:
+        return product(node);
+      case OpKind::concat:
+        return x.kind == Kind::axis && x.axis == node.attributes.get_int(Attr::axis) ? kUnknown : aligned(node, node.outputs[output]);
+      case OpKind::gather:
+        return gathered(node, x, axes_[node.inputs[1]]);
+      case OpKind::attention:
+        return x.kind == Kind::axis && x.axis == 0 ? x : kUnknown;
+      case OpKind::cross_entropy:
+        return output < 2 ? kFolded : x;
+      default:
+        return kUnknown;
     }
   }
 
@@ -62,8 +76,10 @@ class Tracker {
       if (in == kNone || axes_[in].kind == Kind::none) continue;
       SampleAxis here = axes_[in];
       if (here.kind == Kind::axis) here.axis += rank(to) - rank(in);
-      if (result.kind == Kind::none) result = here;
-      else if (result.kind != here.kind || result.axis != here.axis) return kUnknown;
+      if (result.kind == Kind::none)
+        result = here;
+      else if (result.kind != here.kind || result.axis != here.axis)
+        return kUnknown;
     }
     return result;
   }
@@ -87,13 +103,15 @@ class Tracker {
     const std::vector<int64_t>& axes = node.attributes.get_ints(Attr::axes);
     if (std::find(axes.begin(), axes.end(), x.axis) != axes.end()) return kFolded;
     const bool kept = rank(node.outputs[0]) == rank(node.inputs[0]);
-    return {Kind::axis, kept ? x.axis : x.axis - static_cast<int>(std::count_if(axes.begin(), axes.end(), [&](int64_t a) { return a < x.axis; }))};
+    return {Kind::axis,
+            kept ? x.axis : x.axis - static_cast<int>(std::count_if(axes.begin(), axes.end(), [&](int64_t a) { return a < x.axis; }))};
   }
 
   SampleAxis product(const Node& node) const {
     const ValueId a = node.inputs[0], b = node.inputs[1];
     if (rank(a) < 2 || rank(b) < 2) return kUnknown;
-    const bool a_sums = axes_[a].kind == Kind::axis && axes_[a].axis == rank(a) - 1, b_sums = axes_[b].kind == Kind::axis && axes_[b].axis == rank(b) - 2;
+    const bool a_sums = axes_[a].kind == Kind::axis && axes_[a].axis == rank(a) - 1,
+               b_sums = axes_[b].kind == Kind::axis && axes_[b].axis == rank(b) - 2;
     const bool alone = axes_[a].kind == Kind::none || axes_[b].kind == Kind::none;
     if (a_sums || b_sums) return alone || (a_sums && b_sums) ? kFolded : kUnknown;
     return aligned(node, node.outputs[0]);

@@ -10,9 +10,9 @@ namespace zeroplan {
 
 struct SampleAxis {
   enum class Kind : uint8_t {
-    none,     // depends on no sample
-    axis,     // `axis` counts samples, slowest where it counts something else too
-    folded,   // every element is made of all samples
+    none,    // depends on no sample
+    axis,    // `axis` counts samples, slowest where it counts something else too
+    folded,  // every element is made of all samples
     unknown,
   };
   Kind kind = Kind::none;

@@ -1,9 +1,17 @@
+#include <cmath>
+
 #include "passes/passes.h"
 #include "passes/simplify/attention_match.h"
 #include "passes/simplify/rewrite.h"
 
 namespace zeroplan {
 namespace {
+
+// Exporters write the scale as one or two factors in single precision; where their product is 1/√D up to that rounding, 1/√D is meant.
+double meant_scale(double scale, int64_t head_width) {
+  const double exact = 1 / std::sqrt(static_cast<double>(head_width));
+  return std::abs(scale - exact) <= 4e-7 * exact ? exact : scale;
+}
 
 class AttentionFuser {
  public:
@@ -44,7 +52,7 @@ class AttentionFuser {
     ungroup(build, k, v);
     std::vector<ValueId> inputs = {q, k, v};
     if (mask != kNone) inputs.push_back(mask);
-    const Attributes attributes = {{Attr::scale, match.scale}, {Attr::causal, int64_t{match.causal}}};
+    const Attributes attributes = {{Attr::scale, meant_scale(match.scale, graph_.values[q].shape.back())}, {Attr::causal, int64_t{match.causal}}};
     if (!flat) {
       rewrite_.place();
       rewrite_.become(id, OpKind::attention, inputs, attributes);

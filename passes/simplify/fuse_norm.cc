@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/decimal.h"
 #include "passes/passes.h"
 #include "passes/simplify/rewrite.h"
 
@@ -150,7 +151,7 @@ class NormFuser {
     std::vector<ValueId> inputs = {norm.x, gamma};
     if (norm.beta != kNone) inputs.push_back(build.reshape(norm.beta, channels));
     rewrite_.place();
-    if (rewrite_.become(id, norm.op, inputs, {{Attr::epsilon, norm.epsilon}})) cover(old);
+    if (rewrite_.become(id, norm.op, inputs, {{Attr::epsilon, meant_decimal(norm.epsilon)}})) cover(old);
   }
 
   ValueId ones(Builder& build, const Shape& shape, ValueId like) const {

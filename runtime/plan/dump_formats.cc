@@ -24,9 +24,12 @@ namespace {
 
 const char* stream_colour(StreamKind stream) {
   switch (stream) {
-    case StreamKind::compute: return "lightblue";
-    case StreamKind::gather: return "palegreen";
-    case StreamKind::reduce: return "lightsalmon";
+    case StreamKind::compute:
+      return "lightblue";
+    case StreamKind::gather:
+      return "palegreen";
+    case StreamKind::reduce:
+      return "lightsalmon";
   }
   return "white";
 }
@@ -46,7 +49,8 @@ void put_program(std::string& out, const Plan& plan, const PlanProgram& program)
   int previous[kStreams] = {-1, -1, -1};
   for (size_t i = 0; i < program.steps.size(); ++i) {
     const Step& step = program.steps[i];
-    out += fmt::format("    {}_{} [label={}, fillcolor={}];\n", name, i, quoted(fmt::format("{} {}", i, describe_step(plan, step))), stream_colour(step.stream));
+    out += fmt::format("    {}_{} [label={}, fillcolor={}];\n", name, i, quoted(fmt::format("{} {}", i, describe_step(plan, step))),
+                       stream_colour(step.stream));
     int& last = previous[static_cast<int>(step.stream)];
     if (last >= 0) out += fmt::format("    {0}_{1} -> {0}_{2};\n", name, last, i);
     last = static_cast<int>(i);
@@ -87,7 +91,8 @@ void name_tracks(Json& events, int ranks) {
   for (int rank = 0; rank < ranks; ++rank) {
     events.push_back({{"name", "process_name"}, {"ph", "M"}, {"pid", rank}, {"args", {{"name", fmt::format("rank {}", rank)}}}});
     for (int s = 0; s < kStreams; ++s)
-      events.push_back({{"name", "thread_name"}, {"ph", "M"}, {"pid", rank}, {"tid", s}, {"args", {{"name", stream_name(static_cast<StreamKind>(s))}}}});
+      events.push_back(
+          {{"name", "thread_name"}, {"ph", "M"}, {"pid", rank}, {"tid", s}, {"args", {{"name", stream_name(static_cast<StreamKind>(s))}}}});
   }
 }
 
@@ -97,8 +102,14 @@ Json step_event(const Plan& plan, const PlanProgram& program, size_t index, cons
   if (step.unit != kNone) args["unit"] = plan.units[step.unit].name;
   if (!step.origin.empty()) args["origin"] = step.origin;
   if (!step.reason.empty()) args["reason"] = step.reason;
-  return {{"name", describe_step(plan, step)}, {"cat", program_name(program.program)}, {"ph", "X"}, {"ts", origin + time.begin_us},
-          {"dur", time.end_us - time.begin_us}, {"pid", 0}, {"tid", static_cast<int>(step.stream)}, {"args", std::move(args)}};
+  return {{"name", describe_step(plan, step)},
+          {"cat", program_name(program.program)},
+          {"ph", "X"},
+          {"ts", origin + time.begin_us},
+          {"dur", time.end_us - time.begin_us},
+          {"pid", 0},
+          {"tid", static_cast<int>(step.stream)},
+          {"args", std::move(args)}};
 }
 
 }  // namespace

@@ -16,8 +16,8 @@ void put_header(std::string& out, const Plan& plan) {
   const PlanHeader& h = plan.header;
   out += fmt::format("plan format {}  digest {}  by zeroplan {}\n", h.format, h.digest, h.tool_version);
   out += fmt::format("model {}  digest {}\n", h.model_path, h.model_digest);
-  out += fmt::format("ranks {}  batch {}  micro-batches {}  stage {}  threads {}  precision {}  device {}\n", h.ranks, h.batch, h.micro_batches, h.stage,
-                     h.threads, dtype_name(h.precision), h.device);
+  out += fmt::format("ranks {}  batch {}  micro-batches {}  stage {}  threads {}  precision {}  device {}\n", h.ranks, h.batch,
+                     h.micro_batches, h.stage, h.threads, dtype_name(h.precision), h.device);
   out += fmt::format("optimizer {}  momentum {}  prefetch {}  max live units {}\n", h.optimizer, h.momentum, h.prefetch, h.max_live_units);
   out += fmt::format("loss {}\ncosts {}\n", h.loss, h.cost_source);
   for (const auto& [name, value] : h.options) out += fmt::format("option {} = {}\n", name, value);
@@ -33,16 +33,18 @@ void put_rank_range(std::string& out, int rank, int64_t begin, int64_t bytes, in
 void put_unit(std::string& out, const Plan& plan, size_t index, int rank) {
   const PlanUnit& u = plan.units[index];
   const int64_t width = dtype_bytes(u.dtype);
-  out += fmt::format("unit {} {}  {}{}  padded {} ({} bytes)  shard {} ({} bytes)  weights {}  gradients {}  optimizer {}  slot class {}\n", index, u.name,
-                     dtype_name(u.dtype), u.trainable ? "" : "  frozen", u.padded_elements, u.padded_elements * width, u.shard_elements,
-                     u.shard_elements * width, placement_name(u.weights), placement_name(u.gradients), placement_name(u.optimizer), u.slot_class);
+  out += fmt::format("unit {} {}  {}{}  padded {} ({} bytes)  shard {} ({} bytes)  weights {}  gradients {}  optimizer {}  slot class {}\n",
+                     index, u.name, dtype_name(u.dtype), u.trainable ? "" : "  frozen", u.padded_elements, u.padded_elements * width,
+                     u.shard_elements, u.shard_elements * width, placement_name(u.weights), placement_name(u.gradients),
+                     placement_name(u.optimizer), u.slot_class);
   for (const UnitParameter& p : u.parameters) {
     const Parameter& parameter = plan.parameters[p.parameter].parameter;
     const int64_t begin = p.offset * width, bytes = p.elements * width;
     out += fmt::format("  {} {}  bytes [{},{}) ", parameter.name, to_string(parameter.shape), begin, begin + bytes);
     const int64_t shard = std::max<int64_t>(u.shard_elements * width, 1);
     const int first = static_cast<int>(begin / shard), last = static_cast<int>(std::max(begin, begin + bytes - 1) / shard);
-    for (int r = rank < 0 ? first : rank; r <= (rank < 0 ? std::min(last, plan.header.ranks - 1) : rank); ++r) put_rank_range(out, r, begin, bytes, shard);
+    for (int r = rank < 0 ? first : rank; r <= (rank < 0 ? std::min(last, plan.header.ranks - 1) : rank); ++r)
+      put_rank_range(out, r, begin, bytes, shard);
     out += '\n';
   }
 }
@@ -57,7 +59,8 @@ void put_histogram(std::string& out, const Plan& plan) {
   }
   out += "unit sizes (gathered bytes)\n";
   for (const auto& [log, entry] : classes)
-    out += fmt::format("  [{}, {})  {} unit{}, {} bytes\n", int64_t{1} << log, int64_t{2} << log, entry.first, entry.first == 1 ? "" : "s", entry.second);
+    out += fmt::format("  [{}, {})  {} unit{}, {} bytes\n", int64_t{1} << log, int64_t{2} << log, entry.first, entry.first == 1 ? "" : "s",
+                       entry.second);
 }
 
 int64_t collective_bytes(const Plan& plan, const Step& step) {
@@ -112,13 +115,13 @@ std::string dump_text(const Plan& plan, int rank) {
   for (size_t i = 0; i < plan.units.size(); ++i) put_unit(out, plan, i, rank);
   put_histogram(out, plan);
   for (const PlanInput& input : plan.inputs)
-    out += fmt::format("input {} {} {}  sample axis {}  {}\n", input.name, dtype_name(input.dtype), to_string(input.shape), input.sample_axis,
-                       describe_operand(plan, {input.tensor, kNone}));
+    out += fmt::format("input {} {} {}  sample axis {}  {}\n", input.name, dtype_name(input.dtype), to_string(input.shape),
+                       input.sample_axis, describe_operand(plan, {input.tensor, kNone}));
   out += memory_table(plan);
   put_collectives(out, plan);
   for (const PlanProgram& p : plan.programs) {
-    out += fmt::format("program {}  {} steps  predicted {:.1f} us  live bytes at most {}\n", program_name(p.program), p.steps.size(), p.predicted_us,
-                       plan.transient_lower_bound[static_cast<size_t>(p.program)]);
+    out += fmt::format("program {}  {} steps  predicted {:.1f} us  live bytes at most {}\n", program_name(p.program), p.steps.size(),
+                       p.predicted_us, plan.transient_lower_bound[static_cast<size_t>(p.program)]);
     for (size_t i = 0; i < p.steps.size(); ++i) put_step(out, plan, p.steps[i], i);
   }
   return out;

@@ -39,9 +39,12 @@ class LiveMap {
     index_ = index;
     for (const Operand& o : step.inputs) touch(o);
     for (size_t i = 0; i < step.outputs.size(); ++i) {
-      if (is_in_place(step, static_cast<int>(i))) touch(step.outputs[i]);
-      else if (step.op == OpKind::fill_padding) merge(step.outputs[i], step.inputs, 0);
-      else write(step.outputs[i]);
+      if (is_in_place(step, static_cast<int>(i)))
+        touch(step.outputs[i]);
+      else if (step.op == OpKind::fill_padding)
+        merge(step.outputs[i], step.inputs, 0);
+      else
+        write(step.outputs[i]);
     }
     if (step.kind == StepKind::reduce_scatter && step.inputs.size() > 1) merge(step.inputs[1], step.inputs, 2);
     write(step.workspace);
@@ -104,7 +107,10 @@ class LiveMap {
     if (it != by_begin_.begin()) --it;
     while (it != by_begin_.end() && it->first < end) {
       const auto [old_begin, old] = *it;
-      if (old.first <= begin) { ++it; continue; }
+      if (old.first <= begin) {
+        ++it;
+        continue;
+      }
       it = by_begin_.erase(it);
       if (old_begin < begin) by_begin_[old_begin] = {begin, old.second};
       if (old.first > end) by_begin_[end] = {old.first, old.second};
@@ -141,16 +147,26 @@ void find_peak(LiveBytes& live, size_t steps) {
 
 const char* kind_row(TensorKind kind) {
   switch (kind) {
-    case TensorKind::weights: return "weights";
-    case TensorKind::gradients: return "gradients";
-    case TensorKind::moments: return "optimizer moments";
-    case TensorKind::metrics: return "metrics";
-    case TensorKind::constant: return "constants";
-    case TensorKind::slot: return "slots";
-    case TensorKind::reduce_buffer: return "reduce buffers";
-    case TensorKind::activation: return "activations";
-    case TensorKind::workspace: return "workspace";
-    case TensorKind::input: return "inputs";
+    case TensorKind::weights:
+      return "weights";
+    case TensorKind::gradients:
+      return "gradients";
+    case TensorKind::moments:
+      return "optimizer moments";
+    case TensorKind::metrics:
+      return "metrics";
+    case TensorKind::constant:
+      return "constants";
+    case TensorKind::slot:
+      return "slots";
+    case TensorKind::reduce_buffer:
+      return "reduce buffers";
+    case TensorKind::activation:
+      return "activations";
+    case TensorKind::workspace:
+      return "workspace";
+    case TensorKind::input:
+      return "inputs";
   }
   return "";
 }
@@ -187,7 +203,8 @@ Peak largest_peak(const Plan& plan) {
   return best;
 }
 
-void add_rows(std::vector<MemoryRow>& rows, Arena arena, const std::map<TensorKind, int64_t>& bytes, std::initializer_list<TensorKind> kinds, int64_t total) {
+void add_rows(std::vector<MemoryRow>& rows, Arena arena, const std::map<TensorKind, int64_t>& bytes,
+              std::initializer_list<TensorKind> kinds, int64_t total) {
   int64_t sum = 0;
   for (TensorKind kind : kinds) {
     const auto it = bytes.find(kind);
@@ -204,7 +221,8 @@ std::vector<MemoryRow> rows_of(const Plan& plan, const Peak& peak) {
     if (s.first <= peak.live.peak_step && s.last >= peak.live.peak_step) at_peak[s.kind] += s.bytes();
   using K = TensorKind;
   std::vector<MemoryRow> rows;
-  add_rows(rows, Arena::state, covered(plan, Arena::state), {K::weights, K::gradients, K::moments, K::constant, K::metrics}, plan.arena_bytes[0]);
+  add_rows(rows, Arena::state, covered(plan, Arena::state), {K::weights, K::gradients, K::moments, K::constant, K::metrics},
+           plan.arena_bytes[0]);
   add_rows(rows, Arena::transient, at_peak, {K::slot, K::reduce_buffer, K::activation, K::workspace}, plan.arena_bytes[1]);
   add_rows(rows, Arena::staging, covered(plan, Arena::staging), {K::input}, plan.arena_bytes[2]);
   return rows;
@@ -238,8 +256,9 @@ std::string memory_table(const Plan& plan) {
   }
   out += fmt::format("  {:<41} {:>16}\n", "sum", sum);
   if (peak.live.peak_step >= 0)
-    out += fmt::format("  peak of the transient arena: {} step {}, where {} is the largest of its tensors; rows above are bytes live there\n",
-                       program_name(peak.program->program), peak.live.peak_step, plan.tensors[peak.live.peak_tensor].name);
+    out +=
+        fmt::format("  peak of the transient arena: {} step {}, where {} is the largest of its tensors; rows above are bytes live there\n",
+                    program_name(peak.program->program), peak.live.peak_step, plan.tensors[peak.live.peak_tensor].name);
   return out;
 }
 

@@ -12,18 +12,18 @@ namespace zeroplan {
 // One stretch of the transient arena from the step that first writes it to the last that needs it. In-place successors, views and the parts
 // of a slot or reduce buffer belong to it.
 struct LiveStorage {
-  int32_t tensor = kNone;        // whole buffer, or what was written first
+  int32_t tensor = kNone;  // whole buffer, or what was written first
   TensorKind kind{};
-  int64_t begin = 0, end = 0;    // bytes in the arena
-  int first = 0, last = 0;       // steps, both included
+  int64_t begin = 0, end = 0;  // bytes in the arena
+  int first = 0, last = 0;     // steps, both included
   int64_t bytes() const { return end - begin; }
 };
 
 struct LiveBytes {
   std::vector<LiveStorage> storages;
-  int64_t peak = 0;              // largest sum of live bytes, each storage rounded up to the arena's alignment: the lower bound
+  int64_t peak = 0;  // largest sum of live bytes, each storage rounded up to the arena's alignment: the lower bound
   int peak_step = -1;
-  int32_t peak_tensor = kNone;   // the largest storage that is live there
+  int32_t peak_tensor = kNone;  // the largest storage that is live there
 };
 
 LiveBytes live_bytes(const Plan& plan, const PlanProgram& program);

@@ -21,13 +21,20 @@ Attributes get_attributes(const Field& at, const google::protobuf::RepeatedPtrFi
     const Attr key = at.guard([&] { return parse_attr(a.key()); });
     if (attributes.has(key)) at.fail(fmt::format("attribute '{}' is given twice", a.key()));
     switch (a.value_case()) {
-      case proto::Attribute::kInteger: attributes.set(key, a.integer()); break;
-      case proto::Attribute::kReal: attributes.set(key, a.real()); break;
-      case proto::Attribute::kText: attributes.set(key, a.text()); break;
+      case proto::Attribute::kInteger:
+        attributes.set(key, a.integer());
+        break;
+      case proto::Attribute::kReal:
+        attributes.set(key, a.real());
+        break;
+      case proto::Attribute::kText:
+        attributes.set(key, a.text());
+        break;
       case proto::Attribute::kIntegers:
         attributes.set(key, std::vector<int64_t>(a.integers().values().begin(), a.integers().values().end()));
         break;
-      case proto::Attribute::VALUE_NOT_SET: at.fail(fmt::format("attribute '{}' has no value", a.key()));
+      case proto::Attribute::VALUE_NOT_SET:
+        at.fail(fmt::format("attribute '{}' has no value", a.key()));
     }
   }
   return attributes;
@@ -79,8 +86,8 @@ PlanProgram get_program(const Field& at, const proto::Program& from, const PlanS
   to.program = at.sub("program").enumeration<Program>(from.program(), kPrograms);
   to.steps.reserve(from.steps_size());
   for (int i = 0; i < from.steps_size(); ++i) to.steps.push_back(get_step(at.sub("steps", i), from.steps(i), sizes, i));
-  for (const auto& o : from.entry()) to.entry.push_back(get_operand(at.sub("entry"), o, sizes));
-  for (const auto& o : from.exit()) to.exit.push_back(get_operand(at.sub("exit"), o, sizes));
+  for (const auto& o : from.entry_state()) to.entry.push_back(get_operand(at.sub("entry_state"), o, sizes));
+  for (const auto& o : from.exit_state()) to.exit.push_back(get_operand(at.sub("exit_state"), o, sizes));
   to.predicted_us = at.sub("predicted_us").time(from.predicted_us());
   return to;
 }
@@ -180,7 +187,8 @@ void get_sizes(const Field& at, const proto::Plan& from, Plan& to) {
   if (from.arena_bytes_size() != kArenas) at.sub("arena_bytes").fail("not one entry per arena");
   if (from.transient_lower_bound_size() != kPrograms) at.sub("transient_lower_bound").fail("not one entry per program");
   for (int i = 0; i < kArenas; ++i) to.arena_bytes[i] = at.sub("arena_bytes", i).range(from.arena_bytes(i), 0, kMaxBytes);
-  for (int i = 0; i < kPrograms; ++i) to.transient_lower_bound[i] = at.sub("transient_lower_bound", i).range(from.transient_lower_bound(i), 0, kMaxBytes);
+  for (int i = 0; i < kPrograms; ++i)
+    to.transient_lower_bound[i] = at.sub("transient_lower_bound", i).range(from.transient_lower_bound(i), 0, kMaxBytes);
 }
 
 PlanRoles get_roles(const Field& at, const proto::Roles& from, const PlanSizes& sizes) {
@@ -200,19 +208,23 @@ Plan from_message(const proto::Plan& from, const Field& at) {
   for (int i = 0; i < from.tensors_size(); ++i) to.tensors.push_back(get_tensor(at.sub("tensors", i), from.tensors(i), sizes));
   for (int i = 0; i < from.values_size(); ++i)
     to.values.push_back({from.values(i).name(), at.sub("values", i).sub("parameter").index(from.values(i).parameter(), sizes.parameters)});
-  for (int i = 0; i < from.parameters_size(); ++i) to.parameters.push_back(get_parameter(at.sub("parameters", i), from.parameters(i), sizes));
+  for (int i = 0; i < from.parameters_size(); ++i)
+    to.parameters.push_back(get_parameter(at.sub("parameters", i), from.parameters(i), sizes));
   for (int i = 0; i < from.units_size(); ++i) to.units.push_back(get_unit(at.sub("units", i), from.units(i), sizes));
   for (int i = 0; i < from.inputs_size(); ++i) to.inputs.push_back(get_input(at.sub("inputs", i), from.inputs(i), sizes));
   for (int i = 0; i < from.constants_size(); ++i)
-    to.constants.push_back({at.sub("constants", i).sub("tensor").index_not_none(from.constants(i).tensor(), sizes.tensors), from.constants(i).content()});
+    to.constants.push_back(
+        {at.sub("constants", i).sub("tensor").index_not_none(from.constants(i).tensor(), sizes.tensors), from.constants(i).content()});
   for (int i = 0; i < from.programs_size(); ++i) {
     to.programs.push_back(get_program(at.sub("programs", i), from.programs(i), sizes));
-    if (i > 0 && to.programs[i].program <= to.programs[i - 1].program) at.sub("programs", i).sub("program").fail("programs are not in order");
+    if (i > 0 && to.programs[i].program <= to.programs[i - 1].program)
+      at.sub("programs", i).sub("program").fail("programs are not in order");
   }
   for (int i = 0; i < from.source_size(); ++i) to.source.push_back(get_source(at.sub("source", i), from.source(i), sizes));
   for (int i = 0; i < from.gradients_size(); ++i) {
     const Field field = at.sub("gradients", i);
-    to.gradients.emplace_back(field.index_not_none(from.gradients(i).first(), sizes.parameters), field.index_not_none(from.gradients(i).second(), sizes.values));
+    to.gradients.emplace_back(field.index_not_none(from.gradients(i).first(), sizes.parameters),
+                              field.index_not_none(from.gradients(i).second(), sizes.values));
   }
   to.report_lines.assign(from.report_lines().begin(), from.report_lines().end());
   return to;
@@ -224,13 +236,16 @@ Plan parse_plan(const std::string& bytes, const std::string& name) {
   const Field root(nullptr, name.c_str());
   proto::Plan message;
   const google::protobuf::LogSilencer silence;  // the Error says it
-  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()), static_cast<int>(std::min<size_t>(bytes.size(), INT32_MAX)));
+  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),
+                                                static_cast<int>(std::min<size_t>(bytes.size(), INT32_MAX)));
   if (bytes.size() >= INT32_MAX) root.fail("larger than 2 GiB, which no plan is");
   if (!message.ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage())
     root.fail("not a zeroplan plan, or cut off: the file is not a readable plan message; compile the model again");
-  if (!message.has_header() || message.header().format() <= 0) root.sub("header").sub("format").fail("missing: this is not a zeroplan plan");
+  if (!message.has_header() || message.header().format() <= 0)
+    root.sub("header").sub("format").fail("missing: this is not a zeroplan plan");
   if (message.header().format() != kPlanFormat)
-    root.sub("header").sub("format").fail(fmt::format("is {}, this version reads {}; compile the model again", message.header().format(), kPlanFormat));
+    root.sub("header").sub("format").fail(
+        fmt::format("is {}, this version reads {}; compile the model again", message.header().format(), kPlanFormat));
   return from_message(message, root);
 }
 

@@ -15,11 +15,14 @@ std::string Field::path() const {
 void Field::fail(const std::string& what) const { throw Error(fmt::format("{}: {}", path(), what)); }
 
 int64_t Field::range(int64_t value, int64_t low, int64_t high) const {
-  if (value < low || value > high) fail(fmt::format("{} is outside [{}, {}]; the file is damaged, compile the model again", value, low, high));
+  if (value < low || value > high)
+    fail(fmt::format("{} is outside [{}, {}]; the file is damaged, compile the model again", value, low, high));
   return value;
 }
 
-int32_t Field::index(int32_t value, size_t count) const { return static_cast<int32_t>(range(value, kNone, static_cast<int64_t>(count) - 1)); }
+int32_t Field::index(int32_t value, size_t count) const {
+  return static_cast<int32_t>(range(value, kNone, static_cast<int64_t>(count) - 1));
+}
 
 int32_t Field::index_not_none(int32_t value, size_t count) const {
   return static_cast<int32_t>(range(value, 0, static_cast<int64_t>(count) - 1));

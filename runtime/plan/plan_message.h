@@ -1,8 +1,8 @@
 #pragma once
 // Conversion between Plan and its protobuf message; private to runtime/plan.
 #include "base/error.h"
-#include "runtime/plan/plan.h"
 #include "plan.pb.h"
+#include "runtime/plan/plan.h"
 
 namespace zeroplan {
 

@@ -18,7 +18,9 @@ const std::string& text(const std::string& name) {
     const int more = *at < 0x80 ? 0 : *at >= 0xC2 && *at < 0xE0 ? 1 : *at >= 0xE0 && *at < 0xF0 ? 2 : *at >= 0xF0 && *at < 0xF5 ? 3 : -1;
     bool good = more >= 0 && end - at > more;
     for (int i = 1; good && i <= more; ++i) good = (at[i] & 0xC0) == 0x80;
-    if (good && more >= 2) good = !(at[0] == 0xE0 && at[1] < 0xA0) && !(at[0] == 0xED && at[1] > 0x9F) && !(at[0] == 0xF0 && at[1] < 0x90) && !(at[0] == 0xF4 && at[1] > 0x8F);
+    if (good && more >= 2)
+      good = !(at[0] == 0xE0 && at[1] < 0xA0) && !(at[0] == 0xED && at[1] > 0x9F) && !(at[0] == 0xF0 && at[1] < 0x90) &&
+             !(at[0] == 0xF4 && at[1] > 0x8F);
     if (!good) throw Error(fmt::format("the name '{}' is not UTF-8; rename it", name));
     at += more + 1;
   }
@@ -81,8 +83,8 @@ void put(proto::Step& to, const Step& from) {
 void put(proto::Program& to, const PlanProgram& from) {
   to.set_program(static_cast<uint32_t>(from.program));
   for (const Step& step : from.steps) put(*to.add_steps(), step);
-  for (const Operand& o : from.entry) put(*to.add_entry(), o);
-  for (const Operand& o : from.exit) put(*to.add_exit(), o);
+  for (const Operand& o : from.entry) put(*to.add_entry_state(), o);
+  for (const Operand& o : from.exit) put(*to.add_exit_state(), o);
   to.set_predicted_us(from.predicted_us);
 }
 

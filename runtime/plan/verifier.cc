@@ -43,9 +43,7 @@ StepOrder::StepOrder(const PlanProgram& program) {
   }
 }
 
-bool is_copy(const Step& step) {
-  return step.kind == StepKind::copy || (step.kind == StepKind::kernel && step.op == OpKind::copy);
-}
+bool is_copy(const Step& step) { return step.kind == StepKind::copy || (step.kind == StepKind::kernel && step.op == OpKind::copy); }
 
 CopyNames::CopyNames(const VerifyContext& context, const PlanProgram& program) {
   original_.resize(context.plan.values.size());
@@ -123,7 +121,9 @@ void require_verified(const Plan& plan) {
   if (result.ok()) return;
   std::vector<std::string> lines;
   for (const Violation& v : result.violations) {
-    const std::string place = v.program.empty() ? "" : v.step < 0 ? fmt::format(" in {}", v.program) : fmt::format(" in {} step {}", v.program, v.step);
+    const std::string place = v.program.empty() ? ""
+                              : v.step < 0      ? fmt::format(" in {}", v.program)
+                                                : fmt::format(" in {} step {}", v.program, v.step);
     lines.push_back(fmt::format("[{}]{}: {}", v.rule, place, v.message));
   }
   throw ErrorList("the plan is not safe to run; compile the model again", std::move(lines));

@@ -11,10 +11,10 @@ using Values = std::map<int32_t, int32_t>;  // state tensor -> value
 
 // The programs that may follow each other in load → (micro_step^n update | eval_step^n eval_end)* → save.
 constexpr std::pair<Program, Program> kSuccessions[] = {
-    {Program::load, Program::micro_step},      {Program::load, Program::eval_step},     {Program::load, Program::save},
-    {Program::micro_step, Program::micro_step}, {Program::micro_step, Program::update},  {Program::update, Program::micro_step},
-    {Program::update, Program::eval_step},     {Program::update, Program::save},        {Program::eval_step, Program::eval_step},
-    {Program::eval_step, Program::eval_end},   {Program::eval_end, Program::micro_step}, {Program::eval_end, Program::eval_step},
+    {Program::load, Program::micro_step},       {Program::load, Program::eval_step},      {Program::load, Program::save},
+    {Program::micro_step, Program::micro_step}, {Program::micro_step, Program::update},   {Program::update, Program::micro_step},
+    {Program::update, Program::eval_step},      {Program::update, Program::save},         {Program::eval_step, Program::eval_step},
+    {Program::eval_step, Program::eval_end},    {Program::eval_end, Program::micro_step}, {Program::eval_end, Program::eval_step},
     {Program::eval_end, Program::save},
 };
 
@@ -39,7 +39,9 @@ class Borders {
     Values values;
     for (const Operand& o : list) {
       if (o.tensor == kNone || plan_.tensors[o.tensor].arena != Arena::state || plan_.tensors[o.tensor].per_rank)
-        context_.fail("border", p, -1, fmt::format("its {} names {}, which is no state tensor", what, o.tensor == kNone ? "nothing" : context_.tensor_name(o.tensor)));
+        context_.fail(
+            "border", p, -1,
+            fmt::format("its {} names {}, which is no state tensor", what, o.tensor == kNone ? "nothing" : context_.tensor_name(o.tensor)));
       else if (!values.emplace(o.tensor, o.value).second)
         context_.fail("border", p, -1, fmt::format("its {} names {} twice", what, context_.tensor_name(o.tensor)));
     }
@@ -49,7 +51,8 @@ class Borders {
   void check_programs() {
     for (Program needed : {Program::load, Program::micro_step, Program::update, Program::save})
       if (!entries_.count(needed)) context_.fail("border", fmt::format("program {} is missing", program_name(needed)));
-    if (entries_.count(Program::eval_step) != entries_.count(Program::eval_end)) context_.fail("border", "eval_step and eval_end only exist together");
+    if (entries_.count(Program::eval_step) != entries_.count(Program::eval_end))
+      context_.fail("border", "eval_step and eval_end only exist together");
     for (size_t i = 1; i < plan_.programs.size(); ++i)
       if (plan_.programs[i].program <= plan_.programs[i - 1].program) context_.fail("border", "programs are not in order, or given twice");
     for (const PlanProgram& p : plan_.programs) {
@@ -77,7 +80,8 @@ class Borders {
       const auto [begin, end] = context_.ranges[t];
       auto it = std::upper_bound(spans.begin(), spans.end(), std::array<int64_t, 2>{begin, INT64_MAX});
       if (it == spans.begin() || (*std::prev(it))[1] < end)
-        context_.fail("border", fmt::format("{} is in no entry: nothing says what it holds", context_.tensor_name(static_cast<int32_t>(t))));
+        context_.fail("border",
+                      fmt::format("{} is in no entry: nothing says what it holds", context_.tensor_name(static_cast<int32_t>(t))));
     }
   }
 
@@ -88,8 +92,12 @@ class Borders {
       for (const auto& [tensor, value] : entries_[p.program]) {
         const auto [known, added] = names.emplace(tensor, value);
         if (added || value == kNone || known->second == value) continue;
-        if (known->second == kNone) known->second = value;
-        else context_.fail("border", p, -1, fmt::format("{} is called {} at entry, {} elsewhere", context_.tensor_name(tensor), context_.value_name(value), context_.value_name(known->second)));
+        if (known->second == kNone)
+          known->second = value;
+        else
+          context_.fail("border", p, -1,
+                        fmt::format("{} is called {} at entry, {} elsewhere", context_.tensor_name(tensor), context_.value_name(value),
+                                    context_.value_name(known->second)));
       }
     }
   }
@@ -98,7 +106,8 @@ class Borders {
     if (!exits_.count(from) || !entries_.count(to)) return;
     for (const auto& [tensor, value] : entries_[to])
       if (value != kNone && exits_[from][tensor] == kNone)
-        context_.fail("border", fmt::format("{} reads {} in {}, which {} leaves undefined", program_name(to), context_.value_name(value), context_.tensor_name(tensor), program_name(from)));
+        context_.fail("border", fmt::format("{} reads {} in {}, which {} leaves undefined", program_name(to), context_.value_name(value),
+                                            context_.tensor_name(tensor), program_name(from)));
   }
 
   VerifyContext& context_;
@@ -123,7 +132,8 @@ class Writers {
       for (const Operand& o : step.outputs) {
         const int32_t state = state_of(o.tensor);
         if (state != kNone && !allowed(step, state))
-          context_.fail("state", program_, static_cast<int>(i), fmt::format("{} must not write {}", describe_step(plan_, step), context_.tensor_name(state)));
+          context_.fail("state", program_, static_cast<int>(i),
+                        fmt::format("{} must not write {}", describe_step(plan_, step), context_.tensor_name(state)));
       }
       if (step.workspace.tensor != kNone && plan_.tensors[step.workspace.tensor].arena == Arena::state)
         context_.fail("state", program_, static_cast<int>(i), "workspace in the state arena");
@@ -148,11 +158,16 @@ class Writers {
     const bool load = p == Program::load && ((s.kind == StepKind::host && s.op == OpKind::load_unit) || fills_zero(s));
     const bool update = p == Program::update && kernel && s.op == OpKind::optimizer_update;
     switch (plan_.tensors[tensor].kind) {
-      case TensorKind::constant: return false;
-      case TensorKind::weights: return (load && s.kind == StepKind::host) || update || (p == Program::update && s.kind == StepKind::all_gather);
-      case TensorKind::moments: return load || update;
-      case TensorKind::metrics: return load || writes_metrics(s, tensor);
-      default: break;
+      case TensorKind::constant:
+        return false;
+      case TensorKind::weights:
+        return (load && s.kind == StepKind::host) || update || (p == Program::update && s.kind == StepKind::all_gather);
+      case TensorKind::moments:
+        return load || update;
+      case TensorKind::metrics:
+        return load || writes_metrics(s, tensor);
+      default:
+        break;
     }
     if (load || update) return true;
     if (std::binary_search(shards_.begin(), shards_.end(), tensor))

@@ -10,12 +10,12 @@ namespace zeroplan {
 
 struct Cell {
   int64_t end = 0;
-  int32_t value = kNone;         // kNone: nothing that may be read
-  int32_t tensor = kNone;        // the value's layout
-  int32_t token = kNone;         // value of the fill_padding that completed the buffer `token_tensor`
+  int32_t value = kNone;   // kNone: nothing that may be read
+  int32_t tensor = kNone;  // the value's layout
+  int32_t token = kNone;   // value of the fill_padding that completed the buffer `token_tensor`
   int32_t token_tensor = kNone;
-  int32_t weights_of = kNone;    // holds all parameters of this unit as they are during the program
-  int writer = -1;               // step; -1: before the program
+  int32_t weights_of = kNone;                       // holds all parameters of this unit as they are during the program
+  int writer = -1;                                  // step; -1: before the program
   std::array<int, kStreams> reader = {-1, -1, -1};  // last step on each stream that read it
 };
 

@@ -30,9 +30,9 @@ class VerifyContext {
   }
 
   // Filled by prepare(), once the indices are known to be in range.
-  std::vector<std::array<int64_t, 2>> ranges;   // by tensor: bytes [begin, end) in its arena on any rank
-  std::vector<int32_t> source_of;               // by value: source node that computes it
-  std::vector<int32_t> parameter_of;            // by value: parameter that it is; gradients and other results excluded
+  std::vector<std::array<int64_t, 2>> ranges;  // by tensor: bytes [begin, end) in its arena on any rank
+  std::vector<int32_t> source_of;              // by value: source node that computes it
+  std::vector<int32_t> parameter_of;           // by value: parameter that it is; gradients and other results excluded
   void prepare();
 
   std::string value_name(int32_t value) const { return value == kNone ? "nothing" : "'" + plan.values[value].name + "'"; }
@@ -81,7 +81,7 @@ const T* attribute_of(const Attributes& attributes, Attr key) {
 }
 
 // The rule groups, in the order in which they run.
-bool verify_indices(VerifyContext& context);   // false: nothing else can be looked at
+bool verify_indices(VerifyContext& context);  // false: nothing else can be looked at
 void verify_format(VerifyContext& context);
 void verify_steps(VerifyContext& context, const PlanProgram& program);
 void verify_waits(VerifyContext& context, const PlanProgram& program);

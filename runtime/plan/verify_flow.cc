@@ -1,4 +1,5 @@
-// Rules flow (reads see the value they name), race (steps that touch the same bytes are ordered), overlap (within a step) and border (exits).
+// Rules flow (reads see the value they name), race (steps that touch the same bytes are ordered), overlap (within a step) and border
+// (exits).
 #include <algorithm>
 
 #include "runtime/plan/verify_cells.h"
@@ -9,7 +10,12 @@ namespace {
 class Flow {
  public:
   Flow(VerifyContext& context, const PlanProgram& program, std::vector<int32_t>& input_values)
-      : context_(context), plan_(context.plan), program_(program), order_(program), copies_(context, program), matcher_(context, copies_),
+      : context_(context),
+        plan_(context.plan),
+        program_(program),
+        order_(program),
+        copies_(context, program),
+        matcher_(context, copies_),
         input_values_(input_values) {}
 
   void run() {
@@ -55,20 +61,27 @@ class Flow {
       bool good = true;
       const bool covered = cells(o.tensor).visit(context_.ranges[o.tensor][0], context_.ranges[o.tensor][1],
                                                  [&](int64_t, Cell& cell) { good = good && matcher_.matches(o, cell); });
-      if (!good || !covered) fail("border", fmt::format("{} does not hold {} when the program ends", context_.tensor_name(o.tensor), context_.value_name(o.value)));
+      if (!good || !covered)
+        fail("border",
+             fmt::format("{} does not hold {} when the program ends", context_.tensor_name(o.tensor), context_.value_name(o.value)));
     }
   }
 
   void step(const Step& s) {
     for (size_t i = 0; i < s.inputs.size(); ++i) {
       const bool whole = s.kind == StepKind::free || s.kind == StepKind::host;
-      if (whole) read_gathered(s.inputs[i], s.unit);
-      else if (s.kind != StepKind::reduce_scatter || i != 1 || s.inputs[i].value != kNone) read(s.inputs[i]);
+      if (whole)
+        read_gathered(s.inputs[i], s.unit);
+      else if (s.kind != StepKind::reduce_scatter || i != 1 || s.inputs[i].value != kNone)
+        read(s.inputs[i]);
     }
     check_overlap(s);
-    if (s.kind == StepKind::all_gather) write_gathered(s);
-    else if (s.kind == StepKind::free) write(s.inputs[0].tensor, kNone);
-    else if (s.op == OpKind::fill_padding) write_padding(s);
+    if (s.kind == StepKind::all_gather)
+      write_gathered(s);
+    else if (s.kind == StepKind::free)
+      write(s.inputs[0].tensor, kNone);
+    else if (s.op == OpKind::fill_padding)
+      write_padding(s);
     else
       for (const Operand& o : s.outputs) write(o.tensor, o.value);
     if (s.workspace.tensor != kNone) write(s.workspace.tensor, kNone);
@@ -87,7 +100,8 @@ class Flow {
   // The step's read of bytes is ordered after their writer, and a later writer has to be ordered after it.
   void note_reader(Cell& cell, int64_t begin) {
     if (!order_.before(cell.writer, index_))
-      fail("race", fmt::format("{} reads {} byte {} while step {} may still write it", step_name(), context_.value_name(cell.value), begin, cell.writer));
+      fail("race", fmt::format("{} reads {} byte {} while step {} may still write it", step_name(), context_.value_name(cell.value), begin,
+                               cell.writer));
     cell.reader[static_cast<int>(program_.steps[index_].stream)] = index_;
   }
 
@@ -114,7 +128,8 @@ class Flow {
       note_reader(cell, at);
       good = good && cell.weights_of == unit && cell.tensor == o.tensor;
     });
-    if (!good || !covered) fail("gather", fmt::format("{}: {} does not hold the gathered unit", step_name(), context_.tensor_name(o.tensor)));
+    if (!good || !covered)
+      fail("gather", fmt::format("{}: {} does not hold the gathered unit", step_name(), context_.tensor_name(o.tensor)));
   }
 
   // Earlier readers and writers of the bytes have to be over.
@@ -210,12 +225,16 @@ class Flow {
     for (size_t o = 0; o < outputs; ++o) {
       for (size_t i = 0; i < inputs; ++i) {
         const bool own_part = gather && s.inputs[i].tensor != kNone && plan_.tensors[s.inputs[i].tensor].per_rank;
-        if (overlap(s.outputs[o].tensor, s.inputs[i].tensor) && !own_part && !may_share(s, static_cast<int32_t>(o), static_cast<int32_t>(i)))
-          fail("overlap", fmt::format("{}: output {} lies on input {}", step_name(), context_.tensor_name(s.outputs[o].tensor), context_.tensor_name(s.inputs[i].tensor)));
+        if (overlap(s.outputs[o].tensor, s.inputs[i].tensor) && !own_part &&
+            !may_share(s, static_cast<int32_t>(o), static_cast<int32_t>(i)))
+          fail("overlap", fmt::format("{}: output {} lies on input {}", step_name(), context_.tensor_name(s.outputs[o].tensor),
+                                      context_.tensor_name(s.inputs[i].tensor)));
       }
       for (size_t other = 0; other < o; ++other)
-        if (overlap(s.outputs[o].tensor, s.outputs[other].tensor)) fail("overlap", fmt::format("{}: two outputs lie on {}", step_name(), context_.tensor_name(s.outputs[o].tensor)));
-      if (overlap(s.workspace.tensor, s.outputs[o].tensor)) fail("overlap", fmt::format("{}: its workspace lies on an output", step_name()));
+        if (overlap(s.outputs[o].tensor, s.outputs[other].tensor))
+          fail("overlap", fmt::format("{}: two outputs lie on {}", step_name(), context_.tensor_name(s.outputs[o].tensor)));
+      if (overlap(s.workspace.tensor, s.outputs[o].tensor))
+        fail("overlap", fmt::format("{}: its workspace lies on an output", step_name()));
     }
     for (const Operand& input : s.inputs)
       if (overlap(s.workspace.tensor, input.tensor)) fail("overlap", fmt::format("{}: its workspace lies on an input", step_name()));
@@ -234,6 +253,8 @@ class Flow {
 
 }  // namespace
 
-void verify_flow(VerifyContext& context, const PlanProgram& program, std::vector<int32_t>& input_values) { Flow(context, program, input_values).run(); }
+void verify_flow(VerifyContext& context, const PlanProgram& program, std::vector<int32_t>& input_values) {
+  Flow(context, program, input_values).run();
+}
 
 }  // namespace zeroplan

@@ -44,7 +44,8 @@ class Indices {
   }
 
   void tensor(const PlanTensor& t) {
-    if (t.shape.size() != t.strides.size() || t.shape.size() > kMaxRank) bad(fmt::format("tensor {}: shape and strides do not fit together", t.name));
+    if (t.shape.size() != t.strides.size() || t.shape.size() > kMaxRank)
+      bad(fmt::format("tensor {}: shape and strides do not fit together", t.name));
     for (int64_t dim : t.shape)
       if (dim < 0) bad(fmt::format("tensor {}: negative size", t.name));
     need(t.unit, plan_.units.size(), "tensor " + t.name + ": unit", !t.per_rank);
@@ -94,12 +95,16 @@ void check_tensor(VerifyContext& context, int32_t index) {
   const auto [begin, end] = context.ranges[index];
   const std::string name = context.tensor_name(index);
   if (begin < 0 || end > context.plan.arena_bytes[static_cast<int>(t.arena)])
-    context.fail("format", fmt::format("{} ends at byte {}, its arena has {}", name, end, context.plan.arena_bytes[static_cast<int>(t.arena)]));
+    context.fail("format",
+                 fmt::format("{} ends at byte {}, its arena has {}", name, end, context.plan.arena_bytes[static_cast<int>(t.arena)]));
   if (t.offset % dtype_bytes(t.dtype) != 0) context.fail("format", fmt::format("{} is not aligned to its elements", name));
-  const bool transient = t.kind == TensorKind::slot || t.kind == TensorKind::reduce_buffer || t.kind == TensorKind::activation || t.kind == TensorKind::workspace;
+  const bool transient = t.kind == TensorKind::slot || t.kind == TensorKind::reduce_buffer || t.kind == TensorKind::activation ||
+                         t.kind == TensorKind::workspace;
   const Arena expected = transient ? Arena::transient : t.kind == TensorKind::input ? Arena::staging : Arena::state;
-  const bool full_gradient = t.kind == TensorKind::reduce_buffer || t.kind == TensorKind::slot;  // stages with replicated buffers keep them in state
-  if (t.arena != expected && !(full_gradient && t.arena == Arena::state)) context.fail("format", fmt::format("{}: a tensor of this kind lives elsewhere", name));
+  const bool full_gradient =
+      t.kind == TensorKind::reduce_buffer || t.kind == TensorKind::slot;  // stages with replicated buffers keep them in state
+  if (t.arena != expected && !(full_gradient && t.arena == Arena::state))
+    context.fail("format", fmt::format("{}: a tensor of this kind lives elsewhere", name));
   if (!t.per_rank) return;
   const PlanUnit& u = context.plan.units[t.unit];
   if (t.dtype != u.dtype || t.shape != Shape{u.shard_elements} || !is_contiguous(t.shape, t.strides))
@@ -109,8 +114,11 @@ void check_tensor(VerifyContext& context, int32_t index) {
 void check_storage(VerifyContext& context, int32_t tensor, const std::string& what, const PlanUnit& u, int64_t elements) {
   const PlanTensor& t = context.plan.tensors[tensor];
   if (t.dtype != u.dtype || t.shape != Shape{elements} || !is_contiguous(t.shape, t.strides))
-    context.fail("format", fmt::format("unit {}: its {} {} must be {} contiguous elements", u.name, what, context.tensor_name(tensor), elements));
-  if (t.offset % kArenaAlignment != 0) context.fail("format", fmt::format("unit {}: its {} {} is not aligned to {} bytes", u.name, what, context.tensor_name(tensor), kArenaAlignment));
+    context.fail("format",
+                 fmt::format("unit {}: its {} {} must be {} contiguous elements", u.name, what, context.tensor_name(tensor), elements));
+  if (t.offset % kArenaAlignment != 0)
+    context.fail("format",
+                 fmt::format("unit {}: its {} {} is not aligned to {} bytes", u.name, what, context.tensor_name(tensor), kArenaAlignment));
 }
 
 void check_unit_layout(VerifyContext& context, int32_t index) {
@@ -119,7 +127,8 @@ void check_unit_layout(VerifyContext& context, int32_t index) {
   for (const UnitParameter& part : u.parameters) {
     const PlanParameter& p = context.plan.parameters[part.parameter];
     if (part.offset < end || part.elements < 0 || part.offset % 64 != 0)
-      context.fail("format", fmt::format("unit {}: parameter {} overlaps its neighbour or is not at a multiple of 64 elements", u.name, p.parameter.name));
+      context.fail("format", fmt::format("unit {}: parameter {} overlaps its neighbour or is not at a multiple of 64 elements", u.name,
+                                         p.parameter.name));
     if (p.unit != index || p.offset != part.offset || part.elements != elements(p.parameter.shape) || p.parameter.dtype != u.dtype)
       context.fail("format", fmt::format("unit {}: parameter {} states another unit, offset, size or type", u.name, p.parameter.name));
     end = part.offset + part.elements;
@@ -128,7 +137,8 @@ void check_unit_layout(VerifyContext& context, int32_t index) {
   const bool overflow = __builtin_mul_overflow(u.shard_elements, context.plan.header.ranks, &padded);
   const bool shards = u.shard_elements >= 0 && u.shard_elements % 64 == 0 && !overflow && u.padded_elements == padded;
   if (!shards || end > u.padded_elements)
-    context.fail("format", fmt::format("unit {}: {} shards of {} elements do not hold its {} elements", u.name, context.plan.header.ranks, u.shard_elements, end));
+    context.fail("format", fmt::format("unit {}: {} shards of {} elements do not hold its {} elements", u.name, context.plan.header.ranks,
+                                       u.shard_elements, end));
 }
 
 void check_unit(VerifyContext& context, int32_t index) {
@@ -137,7 +147,8 @@ void check_unit(VerifyContext& context, int32_t index) {
   check_storage(context, u.weights_tensor, "weights", u, u.weights == Placement::sharded ? u.shard_elements : u.padded_elements);
   if (!u.trainable) return;
   check_storage(context, u.gradient_tensor, "gradient shard", u, u.shard_elements);
-  for (int32_t t : u.moment_tensors) check_storage(context, t, "moment", u, u.optimizer == Placement::sharded ? u.shard_elements : u.padded_elements);
+  for (int32_t t : u.moment_tensors)
+    check_storage(context, t, "moment", u, u.optimizer == Placement::sharded ? u.shard_elements : u.padded_elements);
 }
 
 // Named at the end of load: not a view of a constant, but one.
@@ -152,18 +163,23 @@ void check_constants(VerifyContext& context) {
     const auto [begin, end] = context.ranges[c.tensor];
     ++given[c.tensor];
     if (static_cast<int64_t>(c.bytes.size()) != end - begin || context.plan.tensors[c.tensor].kind != TensorKind::constant)
-      context.fail("format", fmt::format("constant {}: {} bytes for a tensor of {}", context.tensor_name(c.tensor), c.bytes.size(), end - begin));
+      context.fail("format",
+                   fmt::format("constant {}: {} bytes for a tensor of {}", context.tensor_name(c.tensor), c.bytes.size(), end - begin));
   }
   for (size_t t = 0; t < given.size(); ++t) {
-    const bool view = given[t] == 0 && context.plan.tensors[t].kind == TensorKind::constant && !is_border(context.plan, static_cast<int32_t>(t));
+    const bool view =
+        given[t] == 0 && context.plan.tensors[t].kind == TensorKind::constant && !is_border(context.plan, static_cast<int32_t>(t));
     if (context.plan.tensors[t].kind == TensorKind::constant && given[t] != 1 && !view)
-      context.fail("format", fmt::format("constant {}: its bytes are given {} times", context.tensor_name(static_cast<int32_t>(t)), given[t]));
+      context.fail("format",
+                   fmt::format("constant {}: its bytes are given {} times", context.tensor_name(static_cast<int32_t>(t)), given[t]));
   }
   for (const PlanInput& i : context.plan.inputs) {
-    if (++given[i.tensor] != 1) context.fail("format", fmt::format("input {}: another input is in {} too", i.name, context.tensor_name(i.tensor)));
+    if (++given[i.tensor] != 1)
+      context.fail("format", fmt::format("input {}: another input is in {} too", i.name, context.tensor_name(i.tensor)));
     const PlanTensor& t = context.plan.tensors[i.tensor];
     if (t.kind != TensorKind::input || t.dtype != i.dtype || t.shape != i.shape || !is_contiguous(t.shape, t.strides))
-      context.fail("format", fmt::format("input {}: its tensor {} has another type, shape or place", i.name, context.tensor_name(i.tensor)));
+      context.fail("format",
+                   fmt::format("input {}: its tensor {} has another type, shape or place", i.name, context.tensor_name(i.tensor)));
   }
 }
 

@@ -11,9 +11,11 @@ void verify_memory(VerifyContext& context) {
     const int64_t bound = program ? live_bytes(plan, *program).peak : 0;
     context.result().live_lower_bound[p] = bound;
     if (bound != plan.transient_lower_bound[p])
-      context.fail("memory", fmt::format("{} states at least {} live bytes, recomputed {}", program_name(static_cast<Program>(p)), plan.transient_lower_bound[p], bound));
+      context.fail("memory", fmt::format("{} states at least {} live bytes, recomputed {}", program_name(static_cast<Program>(p)),
+                                         plan.transient_lower_bound[p], bound));
     if (bound > plan.arena_bytes[static_cast<int>(Arena::transient)])
-      context.fail("memory", fmt::format("{} needs {} live bytes, the transient arena has {}", program_name(static_cast<Program>(p)), bound, plan.arena_bytes[static_cast<int>(Arena::transient)]));
+      context.fail("memory", fmt::format("{} needs {} live bytes, the transient arena has {}", program_name(static_cast<Program>(p)), bound,
+                                         plan.arena_bytes[static_cast<int>(Arena::transient)]));
   }
 }
 

@@ -19,7 +19,8 @@ class SourceMatch {
     for (size_t n = 0; n < matched_.size(); ++n) {
       const SourceNode& node = plan_.source[n];
       if (node.program == program_.program && op_class(node.op) != OpClass::view && !matched_[n])
-        fail(-1, fmt::format("no step computes {} ({})", node.outputs.empty() ? "nothing" : context_.value_name(node.outputs[0]), op_name(node.op)));
+        fail(-1, fmt::format("no step computes {} ({})", node.outputs.empty() ? "nothing" : context_.value_name(node.outputs[0]),
+                             op_name(node.op)));
     }
   }
 
@@ -35,13 +36,18 @@ class SourceMatch {
   void match(const Step& s, int index) {
     const int32_t n = node_of(s);
     if (n == kNone) {
-      if (!is_copy(s)) fail(index, fmt::format("{} computes {}, which the training graph does not know", describe_step(plan_, s), s.outputs.empty() ? "nothing" : context_.value_name(s.outputs[0].value)));
+      if (!is_copy(s))
+        fail(index, fmt::format("{} computes {}, which the training graph does not know", describe_step(plan_, s),
+                                s.outputs.empty() ? "nothing" : context_.value_name(s.outputs[0].value)));
       return;
     }
     const SourceNode& node = plan_.source[n];
-    if (node.program != program_.program || node.op != s.op || !(node.attributes == s.attributes) || !same_operands(node.inputs, s.inputs, true) || !same_operands(node.outputs, s.outputs, false))
-      fail(index, fmt::format("{} is not the node {} of the training graph that computes {}", describe_step(plan_, s), op_name(node.op), context_.value_name(node.outputs[0])));
-    if (matched_[n]) fail(index, fmt::format("{} computes {} a second time", describe_step(plan_, s), context_.value_name(node.outputs[0])));
+    if (node.program != program_.program || node.op != s.op || !(node.attributes == s.attributes) ||
+        !same_operands(node.inputs, s.inputs, true) || !same_operands(node.outputs, s.outputs, false))
+      fail(index, fmt::format("{} is not the node {} of the training graph that computes {}", describe_step(plan_, s), op_name(node.op),
+                              context_.value_name(node.outputs[0])));
+    if (matched_[n])
+      fail(index, fmt::format("{} computes {} a second time", describe_step(plan_, s), context_.value_name(node.outputs[0])));
     matched_[n] = true;
   }
 

@@ -17,13 +17,27 @@ class StepFormat {
     if (!operands_present()) return;
     if (needs_unit() && step_.unit == kNone) return fail(fmt::format("{} names no unit", describe_step(plan_, step_)));
     switch (step_.kind) {
-      case StepKind::kernel: kernel(); break;
-      case StepKind::copy: copy(); break;
-      case StepKind::all_gather: all_gather(); break;
-      case StepKind::reduce_scatter: reduce_scatter(); break;
-      case StepKind::all_reduce: all_reduce(); break;
-      case StepKind::free: counts(1, 0); break;
-      case StepKind::host: host(); break;
+      case StepKind::kernel:
+        kernel();
+        break;
+      case StepKind::copy:
+        copy();
+        break;
+      case StepKind::all_gather:
+        all_gather();
+        break;
+      case StepKind::reduce_scatter:
+        reduce_scatter();
+        break;
+      case StepKind::all_reduce:
+        all_reduce();
+        break;
+      case StepKind::free:
+        counts(1, 0);
+        break;
+      case StepKind::host:
+        host();
+        break;
     }
     for (const auto& pair : step_.in_place) in_place(pair);
   }
@@ -49,21 +63,25 @@ class StepFormat {
   }
 
   bool needs_unit() const {
-    return step_.kind == StepKind::all_gather || step_.kind == StepKind::reduce_scatter || step_.kind == StepKind::free || step_.kind == StepKind::host ||
-           step_.op == OpKind::fill_padding || step_.op == OpKind::optimizer_update || step_.op == OpKind::grad_norm;
+    return step_.kind == StepKind::all_gather || step_.kind == StepKind::reduce_scatter || step_.kind == StepKind::free ||
+           step_.kind == StepKind::host || step_.op == OpKind::fill_padding || step_.op == OpKind::optimizer_update ||
+           step_.op == OpKind::grad_norm;
   }
 
   bool counts(size_t inputs, size_t outputs) {
     if (step_.inputs.size() == inputs && step_.outputs.size() == outputs) return true;
-    fail(fmt::format("{} has {} inputs and {} outputs instead of {} and {}", describe_step(plan_, step_), step_.inputs.size(), step_.outputs.size(), inputs, outputs));
+    fail(fmt::format("{} has {} inputs and {} outputs instead of {} and {}", describe_step(plan_, step_), step_.inputs.size(),
+                     step_.outputs.size(), inputs, outputs));
     return false;
   }
 
   bool whole_buffer(const Operand& o) {
     const PlanTensor& t = tensor(o);
-    if (!t.per_rank && t.dtype == unit().dtype && t.shape == Shape{unit().padded_elements} && is_contiguous(t.shape, t.strides) && t.offset % kArenaAlignment == 0)
+    if (!t.per_rank && t.dtype == unit().dtype && t.shape == Shape{unit().padded_elements} && is_contiguous(t.shape, t.strides) &&
+        t.offset % kArenaAlignment == 0)
       return true;
-    fail(fmt::format("{} is no aligned buffer of the {} elements of unit {}", context_.tensor_name(o.tensor), unit().padded_elements, unit().name));
+    fail(fmt::format("{} is no aligned buffer of the {} elements of unit {}", context_.tensor_name(o.tensor), unit().padded_elements,
+                     unit().name));
     return false;
   }
 
@@ -74,11 +92,12 @@ class StepFormat {
       const PlanTensor& t = tensor(operands[first + k]);
       const PlanTensor& w = tensor(whole);
       const Parameter& p = plan_.parameters[part.parameter].parameter;
-      const bool placed = t.arena == w.arena && t.offset == w.offset + part.offset * dtype_bytes(w.dtype) && t.dtype == w.dtype && t.shape == p.shape &&
-                          is_contiguous(t.shape, t.strides) && !t.per_rank;
+      const bool placed = t.arena == w.arena && t.offset == w.offset + part.offset * dtype_bytes(w.dtype) && t.dtype == w.dtype &&
+                          t.shape == p.shape && is_contiguous(t.shape, t.strides) && !t.per_rank;
       if (!placed)
-        context_.fail(rule, program_, index_, fmt::format("{}: {} is not at the place of {} in {}", describe_step(plan_, step_),
-                                                          context_.tensor_name(operands[first + k].tensor), p.name, context_.tensor_name(whole.tensor)));
+        context_.fail(rule, program_, index_,
+                      fmt::format("{}: {} is not at the place of {} in {}", describe_step(plan_, step_),
+                                  context_.tensor_name(operands[first + k].tensor), p.name, context_.tensor_name(whole.tensor)));
     }
   }
 
@@ -86,7 +105,8 @@ class StepFormat {
     if (op_class(step_.op) != OpClass::kernel) return fail(fmt::format("{} has no kernel", op_name(step_.op)));
     if (step_.outputs.empty()) return fail(fmt::format("{} has no output", op_name(step_.op)));
     for (const Operand& o : step_.outputs)
-      if (!is_contiguous(tensor(o).shape, tensor(o).strides)) fail(fmt::format("{} is written through strides", context_.tensor_name(o.tensor)));
+      if (!is_contiguous(tensor(o).shape, tensor(o).strides))
+        fail(fmt::format("{} is written through strides", context_.tensor_name(o.tensor)));
     if (step_.op == OpKind::copy) copy();
     if (step_.op == OpKind::fill_padding && counts(unit().parameters.size(), 1) && whole_buffer(step_.outputs[0]))
       parts(step_.outputs[0], step_.inputs, 0, "reduce");
@@ -105,17 +125,20 @@ class StepFormat {
     if (!whole_buffer(step_.outputs[0])) return;
     if (step_.outputs.size() > 1) parts(step_.outputs[0], step_.outputs, 1, "gather");
     const PlanTensor& t = tensor(step_.inputs[0]);
-    const bool own_part = t.per_rank && t.unit == step_.unit && t.arena == tensor(step_.outputs[0]).arena && t.offset == tensor(step_.outputs[0]).offset;
+    const bool own_part =
+        t.per_rank && t.unit == step_.unit && t.arena == tensor(step_.outputs[0]).arena && t.offset == tensor(step_.outputs[0]).offset;
     const bool state_shard = (shard == unit().weights_tensor && unit().weights == Placement::sharded) || shard == unit().gradient_tensor;
     if (!own_part && !state_shard)
-      context_.fail("gather", program_, index_, fmt::format("{} gathers {}, which is no shard of the unit", describe_step(plan_, step_), context_.tensor_name(shard)));
+      context_.fail("gather", program_, index_,
+                    fmt::format("{} gathers {}, which is no shard of the unit", describe_step(plan_, step_), context_.tensor_name(shard)));
   }
 
   void reduce_scatter() {
     if (!counts(2 + unit().parameters.size(), 1) || !whole_buffer(step_.inputs[1])) return;
     parts(step_.inputs[1], step_.inputs, 2, "reduce");
     if (step_.inputs[0].tensor != unit().gradient_tensor || step_.outputs[0].tensor != unit().gradient_tensor)
-      context_.fail("reduce", program_, index_, fmt::format("{} does not accumulate on the unit's gradient shard", describe_step(plan_, step_)));
+      context_.fail("reduce", program_, index_,
+                    fmt::format("{} does not accumulate on the unit's gradient shard", describe_step(plan_, step_)));
     need_in_place();
   }
 
@@ -128,7 +151,8 @@ class StepFormat {
   }
 
   void need_in_place() {
-    if (step_.in_place != std::vector<std::pair<int32_t, int32_t>>{{0, 0}}) fail(fmt::format("{} must declare its output in place of its input", describe_step(plan_, step_)));
+    if (step_.in_place != std::vector<std::pair<int32_t, int32_t>>{{0, 0}})
+      fail(fmt::format("{} must declare its output in place of its input", describe_step(plan_, step_)));
   }
 
   void host() {
@@ -142,7 +166,9 @@ class StepFormat {
     if (unit().gradient_tensor != kNone) expected.push_back(unit().gradient_tensor);
     if (!counts(0, expected.size())) return;
     for (size_t i = 0; i < expected.size(); ++i)
-      if (step_.outputs[i].tensor != expected[i]) fail(fmt::format("load_unit writes {} where {} belongs", context_.tensor_name(step_.outputs[i].tensor), context_.tensor_name(expected[i])));
+      if (step_.outputs[i].tensor != expected[i])
+        fail(fmt::format("load_unit writes {} where {} belongs", context_.tensor_name(step_.outputs[i].tensor),
+                         context_.tensor_name(expected[i])));
   }
 
   // In-place pairs that the op allows, on exactly the same bytes.
@@ -153,12 +179,16 @@ class StepFormat {
     const PlanTensor& a = tensor(output);
     const PlanTensor& b = tensor(input);
     const bool gather = step_.kind == StepKind::all_gather && b.per_rank;
-    const bool same = context_.same_bytes(output.tensor, input.tensor) && a.dtype == b.dtype && a.shape == b.shape && is_contiguous(b.shape, b.strides);
+    const bool same =
+        context_.same_bytes(output.tensor, input.tensor) && a.dtype == b.dtype && a.shape == b.shape && is_contiguous(b.shape, b.strides);
     if (!same && !gather)
-      context_.fail("in_place", program_, index_, fmt::format("{} and {} are declared to share bytes and do not", context_.tensor_name(output.tensor), context_.tensor_name(input.tensor)));
+      context_.fail("in_place", program_, index_,
+                    fmt::format("{} and {} are declared to share bytes and do not", context_.tensor_name(output.tensor),
+                                context_.tensor_name(input.tensor)));
     const auto& allowed = op_def(step_.op).in_place;
     if (std::find(allowed.begin(), allowed.end(), std::pair<int, int>(pair)) == allowed.end())
-      context_.fail("in_place", program_, index_, fmt::format("{} cannot write output {} over input {}", op_name(step_.op), pair.first, pair.second));
+      context_.fail("in_place", program_, index_,
+                    fmt::format("{} cannot write output {} over input {}", op_name(step_.op), pair.first, pair.second));
   }
 
   VerifyContext& context_;
@@ -207,11 +237,14 @@ void check_types(VerifyContext& context, const PlanProgram& program, int index) 
     const PlanTensor& t = plan.tensors[step.inputs[i].tensor];
     if (is_contiguous(t.shape, t.strides) || step.op == OpKind::copy) continue;
     if (!def.accepts || !def.accepts(lone.graph, lone.node, static_cast<int>(i), t.shape, t.strides))
-      context.fail("types", program, index, fmt::format("{} does not read {} through strides", op_name(step.op), context.tensor_name(step.inputs[i].tensor)));
+      context.fail("types", program, index,
+                   fmt::format("{} does not read {} through strides", op_name(step.op), context.tensor_name(step.inputs[i].tensor)));
   }
   const int64_t needed = def.workspace ? def.workspace(lone.graph, lone.node, plan.header.threads) : 0;
-  const int64_t given = step.workspace.tensor == kNone ? 0 : context.ranges[step.workspace.tensor][1] - context.ranges[step.workspace.tensor][0];
-  if (given < needed) context.fail("types", program, index, fmt::format("{} needs {} bytes of workspace and has {}", op_name(step.op), needed, given));
+  const int64_t given =
+      step.workspace.tensor == kNone ? 0 : context.ranges[step.workspace.tensor][1] - context.ranges[step.workspace.tensor][0];
+  if (given < needed)
+    context.fail("types", program, index, fmt::format("{} needs {} bytes of workspace and has {}", op_name(step.op), needed, given));
 }
 
 }  // namespace

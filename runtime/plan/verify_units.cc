@@ -1,4 +1,5 @@
-// Rules gather (units live from all_gather to free), reduce (each gradient reduced once, padding written), collective (streams), unit (load, save).
+// Rules gather (units live from all_gather to free), reduce (each gradient reduced once, padding written), collective (streams), unit
+// (load, save).
 #include <algorithm>
 #include <map>
 
@@ -16,10 +17,13 @@ void verify_units(VerifyContext& context, const PlanProgram& program) {
       if (!live.emplace(std::pair(s.unit, context.ranges[s.outputs[0].tensor]), index).second)
         context.fail("gather", program, index, fmt::format("{}: gathered again into a slot that is not freed", describe_step(plan, s)));
       if (static_cast<int>(live.size()) > plan.header.max_live_units)
-        context.fail("gather", program, index, fmt::format("{}: {} units are gathered, at most {} may be", describe_step(plan, s), live.size(), plan.header.max_live_units));
+        context.fail(
+            "gather", program, index,
+            fmt::format("{}: {} units are gathered, at most {} may be", describe_step(plan, s), live.size(), plan.header.max_live_units));
     }
     if (s.kind == StepKind::free && live.erase({s.unit, context.ranges[s.inputs[0].tensor]}) == 0)
-      context.fail("gather", program, index, fmt::format("{}: {} is not gathered", describe_step(plan, s), context.tensor_name(s.inputs[0].tensor)));
+      context.fail("gather", program, index,
+                   fmt::format("{}: {} is not gathered", describe_step(plan, s), context.tensor_name(s.inputs[0].tensor)));
   }
   for (const auto& [slot, index] : live)
     context.fail("gather", program, index, fmt::format("{} is never freed", describe_step(plan, program.steps[index])));
@@ -56,7 +60,8 @@ class Reductions {
     if (program_.program != Program::micro_step) return;
     for (size_t u = 0; u < reductions_.size(); ++u)
       if (reductions_[u] != (plan_.units[u].trainable ? 1 : 0))
-        context_.fail("reduce", program_, -1, fmt::format("the gradients of unit {} are reduced {} times", plan_.units[u].name, reductions_[u]));
+        context_.fail("reduce", program_, -1,
+                      fmt::format("the gradients of unit {} are reduced {} times", plan_.units[u].name, reductions_[u]));
   }
 
  private:
@@ -69,23 +74,26 @@ class Reductions {
     for (size_t k = 0; k < unit.parameters.size(); ++k) {
       const auto wanted = gradient_of_.find(unit.parameters[k].parameter);
       if (wanted == gradient_of_.end() || !copies_.same(s.inputs[2 + k].value, wanted->second))
-        fail(index, fmt::format("{}: {} is not the gradient of parameter {}", describe_step(plan_, s), context_.value_name(s.inputs[2 + k].value),
-                                plan_.parameters[unit.parameters[k].parameter].parameter.name));
+        fail(index, fmt::format("{}: {} is not the gradient of parameter {}", describe_step(plan_, s),
+                                context_.value_name(s.inputs[2 + k].value), plan_.parameters[unit.parameters[k].parameter].parameter.name));
     }
     const auto padding = padded_.find(s.inputs[1].value);
     const bool padded = s.inputs[1].value != kNone && padding != padded_.end() && padding->second == s.unit;
-    if (!padded && (has_gaps(unit) || s.inputs[1].value != kNone)) fail(index, fmt::format("{}: the padding of the unit is not written", describe_step(plan_, s)));
-    const auto exit = std::find_if(program_.exit.begin(), program_.exit.end(), [&](const Operand& o) { return o.tensor == unit.gradient_tensor; });
-    if (exit != program_.exit.end() && exit->value != s.outputs[0].value) fail(index, fmt::format("{}: its result is not what the program leaves in the shard", describe_step(plan_, s)));
+    if (!padded && (has_gaps(unit) || s.inputs[1].value != kNone))
+      fail(index, fmt::format("{}: the padding of the unit is not written", describe_step(plan_, s)));
+    const auto exit =
+        std::find_if(program_.exit.begin(), program_.exit.end(), [&](const Operand& o) { return o.tensor == unit.gradient_tensor; });
+    if (exit != program_.exit.end() && exit->value != s.outputs[0].value)
+      fail(index, fmt::format("{}: its result is not what the program leaves in the shard", describe_step(plan_, s)));
   }
 
   VerifyContext& context_;
   const Plan& plan_;
   const PlanProgram& program_;
   CopyNames copies_;
-  std::vector<int> reductions_;                 // by unit
-  std::map<int32_t, int32_t> gradient_of_;      // parameter -> value
-  std::map<int32_t, int32_t> padded_;           // value of a fill_padding -> unit
+  std::vector<int> reductions_;             // by unit
+  std::map<int32_t, int32_t> gradient_of_;  // parameter -> value
+  std::map<int32_t, int32_t> padded_;       // value of a fill_padding -> unit
 };
 
 }  // namespace
@@ -98,7 +106,9 @@ void verify_collectives(VerifyContext& context, const PlanProgram& program) {
     const bool reduction = s.kind == StepKind::reduce_scatter || s.kind == StepKind::all_reduce;
     const bool wrong = (s.kind == StepKind::all_gather && s.stream != StreamKind::gather) || (reduction && s.stream != StreamKind::reduce);
     if (wrong)
-      context.fail("collective", program, static_cast<int>(i), fmt::format("{} on the {} stream: its communicator belongs to another", describe_step(context.plan, s), stream_name(s.stream)));
+      context.fail(
+          "collective", program, static_cast<int>(i),
+          fmt::format("{} on the {} stream: its communicator belongs to another", describe_step(context.plan, s), stream_name(s.stream)));
   }
 }
 
@@ -109,7 +119,8 @@ void verify_once_per_unit(VerifyContext& context, const PlanProgram& program) {
     if (s.kind != StepKind::host) continue;
     const bool load = s.op == OpKind::load_unit;
     ++(load ? loads : exports)[s.unit];
-    if (program.program != (load ? Program::load : Program::save)) context.fail("unit", program, static_cast<int>(i), fmt::format("{} in this program", describe_step(context.plan, s)));
+    if (program.program != (load ? Program::load : Program::save))
+      context.fail("unit", program, static_cast<int>(i), fmt::format("{} in this program", describe_step(context.plan, s)));
   }
   for (size_t u = 0; u < context.plan.units.size(); ++u) {
     if (program.program == Program::load && loads[u] != 1)

@@ -21,21 +21,29 @@ class Update {
     for (size_t i = 0; i < program_.steps.size(); ++i) {
       const Step& s = program_.steps[i];
       const int index = static_cast<int>(i);
-      if (s.op == OpKind::optimizer_update) once(updates, s, index);
-      else if (s.kind == StepKind::all_gather && s.inputs[0].tensor != plan_.units[s.unit].gradient_tensor) once(gathers, s, index);
-      else if (s.op == OpKind::clip_factor) clip_factor(s, index);
-      else if (s.op == OpKind::fold_metrics) fold_metrics(s, index, plan_.roles.metrics, plan_.roles.report);
-      else if (!bookkeeping(s)) fail(index, fmt::format("{} does not belong into an update", describe_step(plan_, s)));
+      if (s.op == OpKind::optimizer_update)
+        once(updates, s, index);
+      else if (s.kind == StepKind::all_gather && s.inputs[0].tensor != plan_.units[s.unit].gradient_tensor)
+        once(gathers, s, index);
+      else if (s.op == OpKind::clip_factor)
+        clip_factor(s, index);
+      else if (s.op == OpKind::fold_metrics)
+        fold_metrics(s, index, plan_.roles.metrics, plan_.roles.report);
+      else if (!bookkeeping(s))
+        fail(index, fmt::format("{} does not belong into an update", describe_step(plan_, s)));
     }
-    if (clip_factors_ != 1 || folds_ != 1) fail(-1, fmt::format("{} clip factors and {} foldings of the metrics instead of one each", clip_factors_, folds_));
+    if (clip_factors_ != 1 || folds_ != 1)
+      fail(-1, fmt::format("{} clip factors and {} foldings of the metrics instead of one each", clip_factors_, folds_));
     for (size_t u = 0; u < plan_.units.size(); ++u) unit(static_cast<int32_t>(u), updates[u], gathers[u]);
   }
 
   void run_eval_end() {
     for (size_t i = 0; i < program_.steps.size(); ++i) {
       const Step& s = program_.steps[i];
-      if (s.op == OpKind::fold_metrics) fold_metrics(s, static_cast<int>(i), plan_.roles.eval_metrics, plan_.roles.eval_report);
-      else if (s.kind != StepKind::all_reduce) fail(static_cast<int>(i), fmt::format("{} does not belong here", describe_step(plan_, s)));
+      if (s.op == OpKind::fold_metrics)
+        fold_metrics(s, static_cast<int>(i), plan_.roles.eval_metrics, plan_.roles.eval_report);
+      else if (s.kind != StepKind::all_reduce)
+        fail(static_cast<int>(i), fmt::format("{} does not belong here", describe_step(plan_, s)));
     }
     if (folds_ != 1) fail(-1, fmt::format("{} foldings of the metrics instead of one", folds_));
   }
@@ -49,7 +57,8 @@ class Update {
   }
 
   static bool bookkeeping(const Step& s) {
-    return s.kind == StepKind::all_reduce || s.kind == StepKind::all_gather || (s.kind == StepKind::kernel && (s.op == OpKind::grad_norm || s.op == OpKind::fill));
+    return s.kind == StepKind::all_reduce || s.kind == StepKind::all_gather ||
+           (s.kind == StepKind::kernel && (s.op == OpKind::grad_norm || s.op == OpKind::fill));
   }
 
   int32_t border(const std::vector<Operand>& side, int32_t tensor) const {
@@ -71,7 +80,8 @@ class Update {
   void fold_metrics(const Step& s, int index, int32_t metrics, int32_t report) {
     ++folds_;
     const Step* reduced = from(s.inputs[0].value, OpKind::all_reduce);
-    if (!reduced || !holds_entry(reduced->inputs[0], metrics) || !holds_entry(s.inputs[1], report)) fail(index, "fold_metrics does not fold the metrics summed over all ranks");
+    if (!reduced || !holds_entry(reduced->inputs[0], metrics) || !holds_entry(s.inputs[1], report))
+      fail(index, "fold_metrics does not fold the metrics summed over all ranks");
   }
 
   // Back through the norms of all units to the limbs at entry.
@@ -84,11 +94,14 @@ class Update {
       const PlanUnit& u = plan_.units[norm->unit];
       if (++norms[norm->unit] > 1) break;
       if (!holds_entry(norm->inputs[0], u.gradient_tensor) || !from(norm->inputs[1].value, OpKind::fold_metrics))
-        fail(producer_.at(norm->outputs[0].value), fmt::format("{} does not read the unit's accumulated gradient and the folded metrics", describe_step(plan_, *norm)));
+        fail(producer_.at(norm->outputs[0].value),
+             fmt::format("{} does not read the unit's accumulated gradient and the folded metrics", describe_step(plan_, *norm)));
     }
-    if (value == kNone || value != border(program_.entry, plan_.roles.norm_limbs)) fail(index, "the norm does not start from the limbs at entry, or is not summed over all ranks");
+    if (value == kNone || value != border(program_.entry, plan_.roles.norm_limbs))
+      fail(index, "the norm does not start from the limbs at entry, or is not summed over all ranks");
     for (size_t u = 0; u < norms.size(); ++u)
-      if (norms[u] != (plan_.units[u].trainable ? 1 : 0)) fail(index, fmt::format("unit {} is in the norm {} times", plan_.units[u].name, norms[u]));
+      if (norms[u] != (plan_.units[u].trainable ? 1 : 0))
+        fail(index, fmt::format("unit {} is in the norm {} times", plan_.units[u].name, norms[u]));
     if (!from(s.inputs[1].value, OpKind::fold_metrics)) fail(index, "the clip factor does not read the folded metrics");
   }
 
@@ -108,16 +121,21 @@ class Update {
   void unit(int32_t id, int update, int gather) {
     const PlanUnit& u = plan_.units[id];
     const bool gathered = u.trainable && u.weights == Placement::replicated && u.optimizer == Placement::sharded;
-    if ((update != kNone) != u.trainable) return fail(-1, fmt::format("unit {} is {}", u.name, u.trainable ? "not updated" : "frozen and updated"));
-    if ((gather != kNone) != gathered) return fail(gather, fmt::format("the weights of unit {} are {}gathered after the update", u.name, gather == kNone ? "not " : ""));
+    if ((update != kNone) != u.trainable)
+      return fail(-1, fmt::format("unit {} is {}", u.name, u.trainable ? "not updated" : "frozen and updated"));
+    if ((gather != kNone) != gathered)
+      return fail(gather, fmt::format("the weights of unit {} are {}gathered after the update", u.name, gather == kNone ? "not " : ""));
     if (!u.trainable) return;
     const Step& s = program_.steps[update];
     const size_t moments = u.moment_tensors.size();
-    if (s.inputs.size() != 3 + moments || s.outputs.size() != 2 + moments) return fail(update, fmt::format("{} has the wrong number of operands", describe_step(plan_, s)));
+    if (s.inputs.size() != 3 + moments || s.outputs.size() != 2 + moments)
+      return fail(update, fmt::format("{} has the wrong number of operands", describe_step(plan_, s)));
     bool good = own_weights(s.inputs[0], u, id) && own_gradient(s.inputs[1], u, id) && from(s.inputs[2].value, OpKind::clip_factor);
     for (size_t m = 0; m < moments; ++m)
-      good = good && holds_entry(s.inputs[3 + m], u.moment_tensors[m]) && s.outputs[1 + m].value == border(program_.exit, u.moment_tensors[m]);
-    if (!good) fail(update, fmt::format("{} does not work on its own weights, gradient, moments and the clip factor", describe_step(plan_, s)));
+      good =
+          good && holds_entry(s.inputs[3 + m], u.moment_tensors[m]) && s.outputs[1 + m].value == border(program_.exit, u.moment_tensors[m]);
+    if (!good)
+      fail(update, fmt::format("{} does not work on its own weights, gradient, moments and the clip factor", describe_step(plan_, s)));
     const std::string* optimizer = attribute_of<std::string>(s.attributes, Attr::optimizer);
     if (!optimizer || *optimizer != plan_.header.optimizer)
       fail(update, fmt::format("{} is not by the optimizer that the header names", describe_step(plan_, s)));
@@ -127,12 +145,14 @@ class Update {
   void exits(const PlanUnit& u, const Step& s, int update, int gather) {
     int32_t weights = s.outputs[0].value;
     if (gather != kNone) {
-      if (program_.steps[gather].inputs[0].value != weights) fail(gather, fmt::format("{} does not gather the updated weights", describe_step(plan_, program_.steps[gather])));
+      if (program_.steps[gather].inputs[0].value != weights)
+        fail(gather, fmt::format("{} does not gather the updated weights", describe_step(plan_, program_.steps[gather])));
       weights = program_.steps[gather].outputs[0].value;
     }
     if (border(program_.exit, u.weights_tensor) != weights) fail(update, fmt::format("unit {} does not keep its updated weights", u.name));
     const int32_t gradient = border(program_.exit, u.gradient_tensor);
-    if (gradient != s.outputs.back().value && !from(gradient, OpKind::fill)) fail(update, fmt::format("the gradient shard of unit {} is not zeroed", u.name));
+    if (gradient != s.outputs.back().value && !from(gradient, OpKind::fill))
+      fail(update, fmt::format("the gradient shard of unit {} is not zeroed", u.name));
   }
 
   VerifyContext& context_;

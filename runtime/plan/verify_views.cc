@@ -93,10 +93,12 @@ bool ValueMatcher::matches(const Operand& read, const Cell& cell) const {
   const PlanTensor& t = context_.plan.tensors[read.tensor];
   const PlanTensor& written = context_.plan.tensors[cell.tensor];
   if (t.per_rank != written.per_rank)  // a rank's own part of a buffer that is there as a whole
-    return t.per_rank && chain.empty() && t.offset == layout.offset && t.dtype == layout.dtype && context_.ranges[read.tensor] == context_.ranges[cell.tensor];
+    return t.per_rank && chain.empty() && t.offset == layout.offset && t.dtype == layout.dtype &&
+           context_.ranges[read.tensor] == context_.ranges[cell.tensor];
   for (auto it = chain.rbegin(); it != chain.rend(); ++it)
     if (!apply_view(*it, layout)) return false;
-  return t.dtype == layout.dtype && t.shape == layout.shape && t.offset == layout.offset && same_strides(t.shape, t.strides, layout.strides);
+  return t.dtype == layout.dtype && t.shape == layout.shape && t.offset == layout.offset &&
+         same_strides(t.shape, t.strides, layout.strides);
 }
 
 }  // namespace zeroplan

@@ -11,7 +11,8 @@ void verify_waits(VerifyContext& context, const PlanProgram& program) {
       if (target.stream == step.stream)
         context.fail("wait", program, static_cast<int>(i), fmt::format("waits for step {} of its own stream", wait));
       else if (!target.records)
-        context.fail("wait", program, static_cast<int>(i), fmt::format("waits for step {} ({}), which records nothing", wait, describe_step(context.plan, target)));
+        context.fail("wait", program, static_cast<int>(i),
+                     fmt::format("waits for step {} ({}), which records nothing", wait, describe_step(context.plan, target)));
     }
   }
 }

@@ -39,7 +39,8 @@ class CommandLine : public testing::Test {
   CommandLine() : tiny_(tiny_mlp(2, 4), {{"x", random_tensor({8, 4}, 1)}, {"t", random_tensor({8, 4}, 2)}}) {}
   std::string train_command(const std::string& arguments) const {
     const bool has_batch = arguments.find("--batch") != std::string::npos;
-    return fmt::format("{} train {} --data {} {} {}", ZEROPLAN_BINARY, tiny_.model(), tiny_.data_folder(), has_batch ? "" : "--batch 4", arguments);
+    return fmt::format("{} train {} --data {} {} {}", ZEROPLAN_BINARY, tiny_.model(), tiny_.data_folder(), has_batch ? "" : "--batch 4",
+                       arguments);
   }
   Outcome train(const std::string& arguments) const { return run_command(train_command(arguments)); }
   TinyCase tiny_;
@@ -48,8 +49,12 @@ class CommandLine : public testing::Test {
 struct T33 : CommandLine {};
 
 TEST_F(T33, MisspeltKeysSuggestTheNearest) {
-  for (const auto& [typed, meant] : {std::pair{"--rank 2", "--ranks"}, {"--stpes 2", "--steps"}, {"--prefech 1", "--prefetch"}, {"--unit-byte 10", "--unit-bytes"},
-                                     {"--weight_decay 0", "--weight-decay"}, {"--learning-rate 1", "--help"}}) {
+  for (const auto& [typed, meant] : {std::pair{"--rank 2", "--ranks"},
+                                     {"--stpes 2", "--steps"},
+                                     {"--prefech 1", "--prefetch"},
+                                     {"--unit-byte 10", "--unit-bytes"},
+                                     {"--weight_decay 0", "--weight-decay"},
+                                     {"--learning-rate 1", "--help"}}) {
     const Outcome outcome = train(typed);
     EXPECT_EQ(outcome.code, 2) << typed;
     EXPECT_THAT(outcome.output, AllOf(HasSubstr(std::string(typed).substr(0, std::string(typed).find(' '))), HasSubstr(meant)));
@@ -59,22 +64,46 @@ TEST_F(T33, MisspeltKeysSuggestTheNearest) {
 }
 
 TEST_F(T33, ValuesOutOfRangeNameKeyValueAndRange) {
-  for (const auto& [key, value] : {std::pair{"--ranks", "0"}, {"--ranks", "-1"}, {"--stage", "4"}, {"--stage", "-1"}, {"--micro-batches", "-1"}, {"--threads", "0"},
-                                   {"--prefetch", "-1"}, {"--unit-bytes", "-1"}, {"--reduce-bytes", "-1"}, {"--lr", "0"}, {"--lr", "-1"}, {"--lr", "1e30"},
-                                   {"--eps", "0"}, {"--clip", "-1"}, {"--clip", "1e30"}, {"--weight-decay", "-1"}, {"--weight-decay", "1e30"}, {"--betas", "1,0.9"},
-                                   {"--betas", "0.9"}, {"--warmup", "-1"}, {"--steps", "-1"}, {"--schedule", "step"}, {"--optimizer", "lion"}, {"--precision", "int8"},
-                                   {"--dim", "k=0"}, {"--dim", "k=auto"}, {"--sample-axis", "x=auto"}}) {
+  for (const auto& [key, value] : {std::pair{"--ranks", "0"},
+                                   {"--ranks", "-1"},
+                                   {"--stage", "4"},
+                                   {"--stage", "-1"},
+                                   {"--micro-batches", "-1"},
+                                   {"--threads", "0"},
+                                   {"--prefetch", "-1"},
+                                   {"--unit-bytes", "-1"},
+                                   {"--reduce-bytes", "-1"},
+                                   {"--lr", "0"},
+                                   {"--lr", "-1"},
+                                   {"--lr", "1e30"},
+                                   {"--eps", "0"},
+                                   {"--clip", "-1"},
+                                   {"--clip", "1e30"},
+                                   {"--weight-decay", "-1"},
+                                   {"--weight-decay", "1e30"},
+                                   {"--betas", "1,0.9"},
+                                   {"--betas", "0.9"},
+                                   {"--warmup", "-1"},
+                                   {"--steps", "-1"},
+                                   {"--schedule", "step"},
+                                   {"--optimizer", "lion"},
+                                   {"--precision", "int8"},
+                                   {"--dim", "k=0"},
+                                   {"--dim", "k=auto"},
+                                   {"--sample-axis", "x=auto"}}) {
     const Outcome outcome = train(fmt::format("{} {}", key, value));
     EXPECT_TRUE(outcome.code == 1 || outcome.code == 2) << key << " " << value << ": " << outcome.output;
     EXPECT_THAT(outcome.output, HasSubstr(key));
     EXPECT_THAT(outcome.output, HasSubstr(std::string(value).substr(0, 3) == "1e3" ? "1e+30" : std::string(value).substr(0, 1)));
-    EXPECT_THAT(outcome.output, testing::AnyOf(HasSubstr("must be"), HasSubstr("is neither"), HasSubstr("is not a whole number"))) << key << " " << value;
+    EXPECT_THAT(outcome.output, testing::AnyOf(HasSubstr("must be"), HasSubstr("is neither"), HasSubstr("is not a whole number")))
+        << key << " " << value;
   }
 }
 
 // What is no number at all, or none that fits.
 TEST_F(T33, ValuesThatAreNoNumbers) {
-  for (const char* key : {"--ranks", "--batch", "--stage", "--micro-batches", "--prefetch", "--unit-bytes", "--reduce-bytes", "--steps", "--lr", "--clip"})
+  for (const char* key :
+       {"--ranks", "--batch", "--stage", "--micro-batches", "--prefetch", "--unit-bytes", "--reduce-bytes", "--steps", "--lr", "--clip"})
     for (const char* value : {"auto", "1e30"}) {
       if (std::string(value) == "1e30" && (std::string(key) == "--lr" || std::string(key) == "--clip")) continue;
       const Outcome outcome = train(fmt::format("{} {}", key, value));
@@ -90,10 +119,12 @@ TEST_F(T33, BatchesThatDoNotDivide) {
 }
 
 TEST_F(T33, OptionsOfLaterAreRefusedByName) {
-  for (const char* option : {"--resume DIR", "--save DIR", "--save-every 3", "--recompute", "--device cuda", "--precision bf16", "--precision fp16", "--sync-bn", "--reduce fast"}) {
+  for (const char* option : {"--resume DIR", "--save DIR", "--save-every 3", "--recompute", "--device cuda", "--precision bf16",
+                             "--precision fp16", "--sync-bn", "--reduce fast"}) {
     const Outcome outcome = train(option);
     EXPECT_TRUE(outcome.code == 1 || outcome.code == 2) << option << ": " << outcome.output;
-    EXPECT_THAT(outcome.output, AllOf(HasSubstr(std::string(option).substr(0, std::string(option).find(' '))), HasSubstr("not available yet")));
+    EXPECT_THAT(outcome.output,
+                AllOf(HasSubstr(std::string(option).substr(0, std::string(option).find(' '))), HasSubstr("not available yet")));
   }
   for (const char* command : {"diff", "simulate", "export"}) {
     const Outcome outcome = run_command(fmt::format("{} {} a.zplan", ZEROPLAN_BINARY, command));
@@ -103,11 +134,13 @@ TEST_F(T33, OptionsOfLaterAreRefusedByName) {
 }
 
 TEST_F(CommandLine, TrainsAndExports) {
-  const Outcome outcome = train(fmt::format("--ranks 2 --steps 4 --lr 0.01 --metrics {} --export {}", tiny_.file("metrics.jsonl"), tiny_.file("out.onnx")));
+  const Outcome outcome =
+      train(fmt::format("--ranks 2 --steps 4 --lr 0.01 --metrics {} --export {}", tiny_.file("metrics.jsonl"), tiny_.file("out.onnx")));
   EXPECT_EQ(outcome.code, 0) << outcome.output;
   const std::string metrics = read_file(tiny_.file("metrics.jsonl"));
   EXPECT_EQ(std::count(metrics.begin(), metrics.end(), '\n'), 4) << metrics;
-  for (const char* field : {"\"step\"", "\"loss\"", "\"grad_norm\"", "\"lr\"", "\"step_ms\"", "\"arena_bytes\"", "\"arena_high_water\""}) EXPECT_THAT(metrics, HasSubstr(field));
+  for (const char* field : {"\"step\"", "\"loss\"", "\"grad_norm\"", "\"lr\"", "\"step_ms\"", "\"arena_bytes\"", "\"arena_high_water\""})
+    EXPECT_THAT(metrics, HasSubstr(field));
   EXPECT_EQ(compile(tiny_.file("out.onnx"), sgd_compile(4)).parameters.size(), 4u);
 }
 
@@ -116,7 +149,8 @@ TEST_F(CommandLine, CompileThenRunEqualsTrain) {
   const Outcome compiled = run_command(fmt::format("{} compile {} -o {} --ranks 2 --batch 4", ZEROPLAN_BINARY, tiny_.model(), plan));
   ASSERT_EQ(compiled.code, 0) << compiled.output;
   EXPECT_EQ(run_command(fmt::format("{} verify {}", ZEROPLAN_BINARY, plan)).code, 0);
-  const Outcome ran = run_command(fmt::format("{} run {} --data {} --steps 3 --export {}", ZEROPLAN_BINARY, plan, tiny_.data_folder(), tiny_.file("a.onnx")));
+  const Outcome ran = run_command(
+      fmt::format("{} run {} --data {} --steps 3 --export {}", ZEROPLAN_BINARY, plan, tiny_.data_folder(), tiny_.file("a.onnx")));
   EXPECT_EQ(ran.code, 0) << ran.output;
   EXPECT_EQ(train("--ranks 2 --steps 3 --export " + tiny_.file("b.onnx")).code, 0);
   EXPECT_TRUE(read_file(tiny_.file("a.onnx")) == read_file(tiny_.file("b.onnx")));

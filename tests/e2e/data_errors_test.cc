@@ -17,7 +17,10 @@ using testing::HasSubstr;
 // x[N,3] · w[3,4] → logits, labels[N] in the graph.
 TinyModel classifier() {
   TinyModel model;
-  model.input("x", DType::f32, {"N", 3}).input("labels", DType::i64, {"N"}).weight("w", {3, 4}, random_values(12, 1)).node("MatMul", {"x", "w"}, {"logits"});
+  model.input("x", DType::f32, {"N", 3})
+      .input("labels", DType::i64, {"N"})
+      .weight("w", {3, 4}, random_values(12, 1))
+      .node("MatMul", {"x", "w"}, {"logits"});
   model.node("SoftmaxCrossEntropyLoss", {"logits", "labels"}, {"loss"}, {{"ignore_index", int64_t{-100}}}).loss();
   return model;
 }
@@ -70,7 +73,8 @@ TEST(Data, LabelOutOfRange) {
     const TinyCase tiny(classifier(), {{"x", random_tensor({8, 3}, 1)}, {"labels", labels({0, 1, 2, 3, -100, 0, bad, 1})}});
     for (const int ranks : {1, 2, 4}) {
       const auto [message, updated] = failing_step(tiny, sgd_compile(4, ranks, 3, 4), 4);
-      EXPECT_THAT(message, AllOf(HasSubstr("labels"), HasSubstr("sample 6"), HasSubstr(std::to_string(bad)), HasSubstr("[0, 4)"), HasSubstr("micro-batch 2")));
+      EXPECT_THAT(message, AllOf(HasSubstr("labels"), HasSubstr("sample 6"), HasSubstr(std::to_string(bad)), HasSubstr("[0, 4)"),
+                                 HasSubstr("micro-batch 2")));
       EXPECT_FALSE(updated);
       EXPECT_EQ(failing_step(tiny, sgd_compile(4, ranks, 3, 4), 0).first, "no error");
     }
@@ -123,7 +127,8 @@ TEST(Data, CheckNanNamesTheFirstOp) {
   check.check_nan = true;
   for (const int ranks : {1, 2, 4}) {
     const std::string message = error_of([&] { train(logarithm(-1), sgd_compile(4, ranks, 3, 4), sgd_run(0.1, 1), check); });
-    EXPECT_THAT(message, AllOf(HasSubstr("NaN"), HasSubstr("node_z"), HasSubstr("step 0"), HasSubstr("micro-batch 3"), ContainsRegex("rank [0-3]")));
+    EXPECT_THAT(message,
+                AllOf(HasSubstr("NaN"), HasSubstr("node_z"), HasSubstr("step 0"), HasSubstr("micro-batch 3"), ContainsRegex("rank [0-3]")));
     EXPECT_NO_THROW(train(logarithm(4), sgd_compile(4, ranks, 3, 4), sgd_run(0.1, 1), check));
   }
 }

@@ -70,12 +70,14 @@ void expect_place_in_message(const TinyCase& tiny, const Plan& plan, Program pro
   EXPECT_THAT(message, ContainsRegex("step 0"));
   EXPECT_THAT(message, ContainsRegex("micro-batch [0-9]"));
   EXPECT_THAT(message, HasSubstr(fmt::format("{}[{}] ", program_name(program), index)));
-  EXPECT_THAT(message, HasSubstr(named ? describe_step(plan, step).substr(0, describe_step(plan, step).find(' ')) : step_kind_name(step.kind)));
+  EXPECT_THAT(message,
+              HasSubstr(named ? describe_step(plan, step).substr(0, describe_step(plan, step).find(' ')) : step_kind_name(step.kind)));
   EXPECT_THAT(message, ContainsRegex("unit [a-z]"));
   EXPECT_THAT(message, ContainsRegex("parameters? [a-z]"));
   if (step.unit == kNone) return;
   EXPECT_THAT(message, HasSubstr("unit " + plan.units[step.unit].name));
-  for (const UnitParameter& p : plan.units[step.unit].parameters) EXPECT_THAT(message, HasSubstr(plan.parameters[p.parameter].parameter.name));
+  for (const UnitParameter& p : plan.units[step.unit].parameters)
+    EXPECT_THAT(message, HasSubstr(plan.parameters[p.parameter].parameter.name));
 }
 
 TEST(T32, EveryStepNamesItsPlace) {
@@ -97,7 +99,8 @@ TEST(T32, EveryStepNamesItsPlace) {
         expect_place_in_message(tiny, plan, program.program, static_cast<int>(i), program.steps[i]);
       }
   }
-  for (const StepKind kind : {StepKind::kernel, StepKind::all_gather, StepKind::reduce_scatter, StepKind::all_reduce, StepKind::free, StepKind::host})
+  for (const StepKind kind :
+       {StepKind::kernel, StepKind::all_gather, StepKind::reduce_scatter, StepKind::all_reduce, StepKind::free, StepKind::host})
     EXPECT_TRUE(kinds.contains(kind)) << step_kind_name(kind);
 }
 

@@ -1,4 +1,5 @@
 // Ten training steps of exported models against their float64 reference, at every stage and several rank counts.
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -34,10 +35,14 @@ TEST_P(GoldenTest, LossesAtEveryStageAndRankCount) {
   }
 }
 
-int parameter_index(const Plan& plan, const std::string& name) {
-  for (size_t i = 0; i < plan.parameters.size(); ++i)
-    if (plan.parameters[i].parameter.name == name) return static_cast<int>(i);
-  return -1;
+// By the name that the original model used, or the initializer that golden.json says it was exported as.
+int parameter_index(const Plan& plan, const std::string& name, const std::string& initializer) {
+  const auto index_where = [&](auto matches) {
+    const auto found = std::find_if(plan.parameters.begin(), plan.parameters.end(), [&](const PlanParameter& p) { return matches(p.parameter); });
+    return found == plan.parameters.end() ? -1 : static_cast<int>(found - plan.parameters.begin());
+  };
+  const int by_name = index_where([&](const Parameter& p) { return p.name == name; });
+  return by_name >= 0 ? by_name : index_where([&](const Parameter& p) { return p.source.initializer == initializer; });
 }
 
 // The reference is in the original model's layout; an exported Linear weight may be stored transposed.
@@ -64,7 +69,7 @@ TEST_P(GoldenTest, GradientsOfTheFirstStep) {
   scalars.micro_batches = plan.header.micro_batches;
   const StepReport report = executor->accumulate(*data, 0, nullptr, scalars);
   for (const auto& [name, reference] : references) {
-    const int parameter = parameter_index(plan, name);
+    const int parameter = parameter_index(plan, name, golden.initializers.at(name));
     ASSERT_GE(parameter, 0) << name;
     const HostTensor gradient = executor->gradient(parameter);
     ASSERT_EQ(gradient.count(), reference.count()) << name;

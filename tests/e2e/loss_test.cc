@@ -55,9 +55,11 @@ TEST(Loss, MicroBatchesEqualTheDenseRun) {
   for (const int64_t micro_batches : {1, 2, 4, 8})
     for (const CompileOptions& options : everywhere(sgd_compile(8, 1, 3, micro_batches))) {
       const TinyRun run = train(tiny, options, sgd_run(0.1, 4));
-      for (size_t i = 0; i < run.steps.size(); ++i) EXPECT_NEAR(run.losses()[i], dense.losses()[i], 1e-6) << describe(options) << " step " << i;
+      for (size_t i = 0; i < run.steps.size(); ++i)
+        EXPECT_NEAR(run.losses()[i], dense.losses()[i], 1e-6) << describe(options) << " step " << i;
       for (const auto& [name, weights] : dense.weights)
-        for (int64_t i = 0; i < weights.count(); ++i) EXPECT_NEAR(run.weights.at(name).get(i), weights.get(i), 1e-6) << describe(options) << " " << name;
+        for (int64_t i = 0; i < weights.count(); ++i)
+          EXPECT_NEAR(run.weights.at(name).get(i), weights.get(i), 1e-6) << describe(options) << " " << name;
     }
 }
 
@@ -78,10 +80,13 @@ TEST(Loss, OtherThanMeanOrSumNeedsOneMicroBatch) {
 TEST(Loss, SumOfMeansIsNotTakenForASum) {
   TinyModel model;
   model.input("x", DType::f32, {"N", 4}).weight("w", {4}, {1, 1, 1, 1}).node("Mul", {"x", "w"}, {"y"}).ints("axis", {0});
-  model.node("ReduceMean", {"y", "axis"}, {"means"}, {{"keepdims", int64_t{0}}}).node("ReduceSum", {"means"}, {"loss"}, {{"keepdims", int64_t{0}}}).loss();
+  model.node("ReduceMean", {"y", "axis"}, {"means"}, {{"keepdims", int64_t{0}}})
+      .node("ReduceSum", {"means"}, {"loss"}, {{"keepdims", int64_t{0}}})
+      .loss();
   const TinyCase tiny(model, {{"x", floats({4, 4}, std::vector<double>(16, 2))}});
   for (const int64_t micro_batches : {2, 4})
-    EXPECT_THAT(error_of([&] { train(tiny, sgd_compile(4, 1, 3, micro_batches), sgd_run(1, 1)); }), HasSubstr("node_loss")) << micro_batches;
+    EXPECT_THAT(error_of([&] { train(tiny, sgd_compile(4, 1, 3, micro_batches), sgd_run(1, 1)); }), HasSubstr("node_loss"))
+        << micro_batches;
   EXPECT_EQ(values_of(train(tiny, sgd_compile(4, 1, 3, 1), sgd_run(1, 1)).weights.at("w")), (std::vector<double>{-1, -1, -1, -1}));
 }
 
@@ -89,7 +94,9 @@ TEST(Loss, SumOfMeansIsNotTakenForASum) {
 TEST(Loss, MeanOverSamplesOfASumWithKeptAxes) {
   TinyModel model;
   model.input("x", DType::f32, {"N", 4}).weight("w", {4}, {0, 0, 0, 0}).node("Mul", {"x", "w"}, {"y"}).ints("axis", {1});
-  model.node("ReduceSum", {"y", "axis"}, {"sums"}, {{"keepdims", int64_t{1}}}).node("ReduceMean", {"sums"}, {"loss"}, {{"keepdims", int64_t{0}}}).loss();
+  model.node("ReduceSum", {"y", "axis"}, {"sums"}, {{"keepdims", int64_t{1}}})
+      .node("ReduceMean", {"sums"}, {"loss"}, {{"keepdims", int64_t{0}}})
+      .loss();
   const TinyCase tiny(model, {{"x", floats({4, 4}, {1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4, 5, 6, 7, 8})}});
   for (const int64_t micro_batches : {1, 2, 4})
     EXPECT_EQ(values_of(gradients(tiny, sgd_compile(4, 1, 3, micro_batches)).at("w")), (std::vector<double>{2, 3, 4, 5})) << micro_batches;

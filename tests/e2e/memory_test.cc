@@ -126,7 +126,8 @@ TEST(T07, AHostThatLagsChangesNothing) {
 TinyCase two_tables() {
   TinyModel model;
   model.input("idx", DType::i64, {"N"});
-  for (const char* table : {"a", "b"}) model.weight(table, {1000, 64}, random_values(64000, table[0])).node("Gather", {table, "idx"}, {std::string("h") + table});
+  for (const char* table : {"a", "b"})
+    model.weight(table, {1000, 64}, random_values(64000, table[0])).node("Gather", {table, "idx"}, {std::string("h") + table});
   model.node("Add", {"ha", "hb"}, {"h"}).ints("shape", {-1, 8, 8}).node("Reshape", {"h", "shape"}, {"r"});
   model.weight("w", {8, 8}, random_values(64, 3)).node("MatMul", {"r", "w"}, {"y"});
   model.node("ReduceMean", {"y"}, {"loss"}, {{"keepdims", int64_t{0}}}).loss();
@@ -163,8 +164,14 @@ TinyCase odd_sizes() {
   TinyModel model;
   model.input("x", DType::f32, {"N", 5}).input("z", DType::f32, {"N", 7}).ints("axis", {1});
   model.weight("w1", {5, 3}, random_integers(15, 1, 3)).weight("w2", {7}, random_integers(7, 2, 3)).weight("w3", {1}, {2});
-  model.node("MatMul", {"x", "w1"}, {"y"}).node("ReduceSum", {"y", "axis"}, {"a"}).node("Mul", {"z", "w2"}, {"u"}).node("ReduceSum", {"u", "axis"}, {"b"});
-  model.node("Add", {"a", "b"}, {"c"}).node("Mul", {"c", "w3"}, {"d"}).node("ReduceMean", {"d"}, {"loss"}, {{"keepdims", int64_t{0}}}).loss();
+  model.node("MatMul", {"x", "w1"}, {"y"})
+      .node("ReduceSum", {"y", "axis"}, {"a"})
+      .node("Mul", {"z", "w2"}, {"u"})
+      .node("ReduceSum", {"u", "axis"}, {"b"});
+  model.node("Add", {"a", "b"}, {"c"})
+      .node("Mul", {"c", "w3"}, {"d"})
+      .node("ReduceMean", {"d"}, {"loss"}, {{"keepdims", int64_t{0}}})
+      .loss();
   return TinyCase(model, {{"x", floats({12, 5}, random_integers(60, 3, 4))}, {"z", floats({12, 7}, random_integers(84, 4, 4))}});
 }
 

@@ -71,7 +71,8 @@ void expect_clipped(int64_t size) {
     EXPECT_NEAR(step.clip_factor, 0.2, 1e-12) << describe(options);
     EXPECT_FALSE(step.skipped);
     const HostTensor& w = result.weights.at("w");
-    for (int64_t i = 0; i < size; ++i) EXPECT_NEAR(w.get(i), i == 0 ? -0.6 : i == size - 1 ? -0.8 : 0, 1e-7) << describe(options) << " " << i;
+    for (int64_t i = 0; i < size; ++i)
+      EXPECT_NEAR(w.get(i), i == 0 ? -0.6 : i == size - 1 ? -0.8 : 0, 1e-7) << describe(options) << " " << i;
   }
 }
 
@@ -115,7 +116,10 @@ void expect_mean_over_tokens(const TinyCase& tiny, CompileOptions options) {
 
 TEST(T12, TokensCountAlikeWithBuiltInLoss) {
   TinyModel model;
-  model.input("x", DType::f32, {"N", kTokens, 2}).weight("w", {1}, {1}).node("Mul", {"x", "w"}, {"logits"}).output("logits", {"N", kTokens, 2});
+  model.input("x", DType::f32, {"N", kTokens, 2})
+      .weight("w", {1}, {1})
+      .node("Mul", {"x", "w"}, {"logits"})
+      .output("logits", {"N", kTokens, 2});
   const TinyCase tiny(model, {{"x", tokens_of_losses_one_and_five()}, {"labels", labels_with_four_valid()}});
   CompileOptions options;
   options.loss = "softmax_cross_entropy(logits, labels)";
@@ -169,7 +173,8 @@ TEST(T15, SmallWeightsWithPoisonedPadding) {
           for (int64_t s = 0; s < kSamples; ++s) mean += data[fmt::format("x{}", name)].get(s * size + i) / kSamples;
           const std::string parameter = fmt::format("p.{}", name);
           EXPECT_EQ(found.at(parameter).get(i), mean) << describe(options) << " " << parameter << " " << i;
-          EXPECT_EQ(run.weights.at(parameter).get(i), random_integers(size, 3 + size, 4)[i] - mean) << describe(options) << " " << parameter << " " << i;
+          EXPECT_EQ(run.weights.at(parameter).get(i), random_integers(size, 3 + size, 4)[i] - mean)
+              << describe(options) << " " << parameter << " " << i;
         }
     }
 }

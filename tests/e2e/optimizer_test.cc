@@ -16,7 +16,10 @@ TinyModel regression() {
   TinyModel model;
   model.input("x", DType::f32, {"N", kFeatures}).input("t", DType::f32, {"N", 1});
   model.weight("w", {kFeatures, 1}, random_values(kFeatures, 1)).weight("b", {1}, {0.25});
-  model.node("MatMul", {"x", "w"}, {"product"}).node("Add", {"product", "b"}, {"y"}).node("Sub", {"y", "t"}, {"d"}).node("Mul", {"d", "d"}, {"square"});
+  model.node("MatMul", {"x", "w"}, {"product"})
+      .node("Add", {"product", "b"}, {"y"})
+      .node("Sub", {"y", "t"}, {"d"})
+      .node("Mul", {"d", "d"}, {"square"});
   model.node("ReduceMean", {"square"}, {"loss"}, {{"keepdims", int64_t{0}}}).loss();
   return model;
 }
@@ -30,8 +33,10 @@ struct Dense {
 void update(Dense& dense, const std::vector<double>& gradient, OptimizerKind kind, double momentum, const RunOptions& run, int t) {
   for (size_t i = 0; i < dense.w.size(); ++i) {
     double g = gradient[i], &w = dense.w[i], &m = dense.m[i], &v = dense.v[i];
-    if (kind == OptimizerKind::adamw) w *= 1 - run.lr * run.weight_decay;
-    else g += run.weight_decay * w;
+    if (kind == OptimizerKind::adamw)
+      w *= 1 - run.lr * run.weight_decay;
+    else
+      g += run.weight_decay * w;
     if (kind == OptimizerKind::sgd) {
       m = t == 1 ? g : momentum * m + g;
       w -= run.lr * (momentum == 0 ? g : m);
@@ -44,7 +49,10 @@ void update(Dense& dense, const std::vector<double>& gradient, OptimizerKind kin
 }
 
 Dense dense_run(const HostTensor& x, const HostTensor& target, OptimizerKind kind, double momentum, const RunOptions& run) {
-  Dense dense{values_of(floats({kFeatures}, random_values(kFeatures, 1))), std::vector<double>(kFeatures + 1), std::vector<double>(kFeatures + 1), {}};
+  Dense dense{values_of(floats({kFeatures}, random_values(kFeatures, 1))),
+              std::vector<double>(kFeatures + 1),
+              std::vector<double>(kFeatures + 1),
+              {}};
   dense.w.push_back(0.25);
   for (int64_t step = 0; step < kSteps; ++step) {
     std::vector<double> gradient(kFeatures + 1);

@@ -26,7 +26,8 @@ TEST(Roles, FrozenParametersKeepTheirBitsAndCostNothing) {
     const Plan plan = tiny.compile(options);
     const Weights before = all_weights(*make_executor(plan));
     const TinyRun run = train(tiny, options, sgd_run(0.01, 3));
-    for (const auto& [name, weights] : run.weights) EXPECT_EQ(weights == before.at(name), name.find("layers.1") == 0) << describe(options) << " " << name;
+    for (const auto& [name, weights] : run.weights)
+      EXPECT_EQ(weights == before.at(name), name.find("layers.1") == 0) << describe(options) << " " << name;
     int frozen = 0;
     for (const PlanUnit& unit : plan.units) {
       EXPECT_EQ(unit.trainable, unit.gradient_tensor != kNone);
@@ -103,7 +104,8 @@ TEST(Export, ReimportedModelIsTheTrainedOne) {
     const auto reopened = make_executor(again);
     EXPECT_TRUE(all_weights(*reopened) == all_weights(*executor)) << describe(options);
     const RunScalars scalars = scalars_of_step(plan, 3, 0.05);
-    EXPECT_EQ(reopened->train_step(*data, 4, nullptr, scalars).loss, executor->train_step(*data, 4, nullptr, scalars).loss) << describe(options);
+    EXPECT_EQ(reopened->train_step(*data, 4, nullptr, scalars).loss, executor->train_step(*data, 4, nullptr, scalars).loss)
+        << describe(options);
   }
 }
 

@@ -17,8 +17,10 @@ TinyModel embedding_and_projection(const std::vector<double>& w, bool copied) {
   TinyModel model;
   model.input("index", DType::i64, {"N"}).weight("embed.weight", {2, 2}, w);
   model.node("Gather", {"embed.weight", "index"}, {"h"});
-  if (copied) model.weight("onnx::MatMul_7", {2, 2}, {w[0], w[2], w[1], w[3]});
-  else model.node("Transpose", {"embed.weight"}, {"projection"}, {{"perm", std::vector<int64_t>{1, 0}}});
+  if (copied)
+    model.weight("onnx::MatMul_7", {2, 2}, {w[0], w[2], w[1], w[3]});
+  else
+    model.node("Transpose", {"embed.weight"}, {"projection"}, {{"perm", std::vector<int64_t>{1, 0}}});
   model.node("MatMul", {"h", copied ? "onnx::MatMul_7" : "projection"}, {"logits"});
   model.ints("from", {1}).ints("to", {2}).ints("axes", {1});
   model.node("Slice", {"logits", "from", "to", "axes"}, {"logit"});
@@ -46,7 +48,8 @@ TEST(T29, TransposedCopyIsTiedAgain) {
     const Plan plan = tiny.compile(options);
     ASSERT_EQ(plan.parameters.size(), 1u);
     EXPECT_THAT(testing::PrintToString(plan.report_lines), HasSubstr("onnx::MatMul_7"));
-    EXPECT_THAT(values_of(gradients(tiny, options).at("embed.weight")), Pointwise(DoubleNear(0), Values{3.0, 4, 1, 2})) << describe(options);
+    EXPECT_THAT(values_of(gradients(tiny, options).at("embed.weight")), Pointwise(DoubleNear(0), Values{3.0, 4, 1, 2}))
+        << describe(options);
   }
 }
 

@@ -1,4 +1,5 @@
 #pragma once
+#include <map>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@ struct Golden {
   std::vector<double> losses;   // float64 reference
   RunOptions run;               // optimizer settings
   CompileOptions compile;       // optimizer, loss, dims; batch 8
+  std::map<std::string, std::string> initializers;  // original parameter name -> first initializer that holds it
 };
 
 std::string model_folder(const std::string& model);  // tests/models/<model>

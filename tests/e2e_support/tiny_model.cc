@@ -10,10 +10,14 @@ namespace {
 
 int onnx_type(DType dtype) {
   switch (dtype) {
-    case DType::f64: return onnx::TensorProto::DOUBLE;
-    case DType::i64: return onnx::TensorProto::INT64;
-    case DType::i32: return onnx::TensorProto::INT32;
-    default: return onnx::TensorProto::FLOAT;
+    case DType::f64:
+      return onnx::TensorProto::DOUBLE;
+    case DType::i64:
+      return onnx::TensorProto::INT64;
+    case DType::i32:
+      return onnx::TensorProto::INT32;
+    default:
+      return onnx::TensorProto::FLOAT;
   }
 }
 
@@ -23,8 +27,10 @@ void set_type(onnx::ValueInfoProto& info, const std::string& name, DType dtype, 
   type.set_elem_type(onnx_type(dtype));
   onnx::TensorShapeProto& shape = *type.mutable_shape();  // present also for a scalar
   for (const TinyDim& dim : dims) {
-    if (dim.symbol.empty()) shape.add_dim()->set_dim_value(dim.value);
-    else shape.add_dim()->set_dim_param(dim.symbol);
+    if (dim.symbol.empty())
+      shape.add_dim()->set_dim_value(dim.value);
+    else
+      shape.add_dim()->set_dim_param(dim.symbol);
   }
 }
 
@@ -147,7 +153,8 @@ TinyModel tiny_mlp(int layers, int64_t width, bool integers) {
   for (int i = 0; i < layers; ++i) {
     const std::string layer = fmt::format("layers.{}", i);
     const int seed = 100 + 2 * i;
-    model.weight(layer + ".weight", {width, width}, integers ? random_integers(width * width, seed, 1) : random_values(width * width, seed, 0.6));
+    model.weight(layer + ".weight", {width, width},
+                 integers ? random_integers(width * width, seed, 1) : random_values(width * width, seed, 0.6));
     model.weight(layer + ".bias", {width}, integers ? random_integers(width, seed + 1, 2) : random_values(width, seed + 1, 0.2));
     model.node("MatMul", {h, layer + ".weight"}, {layer + ".product"}).node("Add", {layer + ".product", layer + ".bias"}, {layer + ".sum"});
     h = layer + ".sum";

@@ -84,7 +84,8 @@ std::vector<CompileOptions> everywhere(CompileOptions options, const std::vector
 }
 
 std::string describe(const CompileOptions& o) {
-  return fmt::format("ranks {} stage {} batch {} micro-batches {} prefetch {} unit bytes {}", o.ranks, o.stage, o.batch, o.micro_batches, o.prefetch, o.unit_bytes);
+  return fmt::format("ranks {} stage {} batch {} micro-batches {} prefetch {} unit bytes {}", o.ranks, o.stage, o.batch, o.micro_batches,
+                     o.prefetch, o.unit_bytes);
 }
 
 HostTensor floats(const Shape& shape, const std::vector<double>& values) { return HostTensor::of(DType::f32, shape, values); }

@@ -26,10 +26,12 @@ class BrokenPlan : public testing::Test {
     return 0;
   }
   int find(Program which, StepKind kind, int occurrence = 0) {
-    return find(which, [=](const Step& s) { return s.kind == kind; }, occurrence);
+    return find(
+        which, [=](const Step& s) { return s.kind == kind; }, occurrence);
   }
   int find(Program which, OpKind op, int occurrence = 0) {
-    return find(which, [=](const Step& s) { return s.op == op; }, occurrence);
+    return find(
+        which, [=](const Step& s) { return s.op == op; }, occurrence);
   }
   Step& step(Program which, int index) { return program(which).steps[index]; }
 
@@ -120,7 +122,8 @@ TEST_F(BrokenPlan, RaceWithoutWait) {
 }
 
 TEST_F(BrokenPlan, OverlapWithinAStep) {
-  const int index = find(kMicro, [](const Step& s) { return s.kind == StepKind::kernel && !s.in_place.empty() && s.op != OpKind::record_loss; });
+  const int index =
+      find(kMicro, [](const Step& s) { return s.kind == StepKind::kernel && !s.in_place.empty() && s.op != OpKind::record_loss; });
   step(kMicro, index).in_place.clear();
   expect("overlap", kMicro, index);
 }

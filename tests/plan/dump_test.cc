@@ -48,8 +48,8 @@ TEST(Memory, PeakIsReachedAtItsStep) {
 TEST(Dump, TextNamesWhatIsThere) {
   const Plan plan = residual_plan(2, 3);
   const std::string all = dump_text(plan, -1), one = dump_text(plan, 1);
-  for (const std::string& text : {plan.header.digest, plan.units[0].name, std::string("program micro_step"), std::string("reduce_scatter"), std::string("lower bound"), std::string("option stage = 3"),
-                                  std::string("peak of the transient arena")})
+  for (const std::string& text : {plan.header.digest, plan.units[0].name, std::string("program micro_step"), std::string("reduce_scatter"),
+                                  std::string("lower bound"), std::string("option stage = 3"), std::string("peak of the transient arena")})
     EXPECT_NE(all.find(text), std::string::npos) << text;
   EXPECT_NE(all.find(" r0["), std::string::npos);
   EXPECT_EQ(one.find(" r0["), std::string::npos);

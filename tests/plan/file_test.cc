@@ -48,7 +48,8 @@ TEST(PlanFile, DigestCoversEverythingButItself) {
 TEST(PlanFile, NamesTheField) {
   Plan plan = small_plan();
   plan.tensors[2].offset = -1;
-  EXPECT_NE(error_of(serialize_plan(plan)).find("some.zplan: field tensors[2].offset"), std::string::npos) << error_of(serialize_plan(plan));
+  EXPECT_NE(error_of(serialize_plan(plan)).find("some.zplan: field tensors[2].offset"), std::string::npos)
+      << error_of(serialize_plan(plan));
   plan = small_plan();
   plan.programs[1].steps[3].inputs[0].tensor = 100000;
   EXPECT_NE(error_of(serialize_plan(plan)).find("programs[1].steps[3].inputs.tensor"), std::string::npos);
@@ -101,7 +102,9 @@ TEST(PlanFile, EveryPrefixSurvives) {
 
 class PlanFolder : public testing::Test {
  protected:
-  PlanFolder() : folder(std::filesystem::temp_directory_path() / ("plan_test_" + std::to_string(getpid()))) { std::filesystem::create_directories(folder); }
+  PlanFolder() : folder(std::filesystem::temp_directory_path() / ("plan_test_" + std::to_string(getpid()))) {
+    std::filesystem::create_directories(folder);
+  }
   ~PlanFolder() override { std::filesystem::remove_all(folder); }
   std::filesystem::path folder;
 };

@@ -38,8 +38,10 @@ class ProgramRun {
         for (int s = 0; s < kStreams; ++s)
           if (can_begin(r, s)) ready.emplace_back(r, s);
       if (ready.empty() && running_.empty()) return "deadlock";
-      if (ready.empty() || (!running_.empty() && chance(0.5))) finish_one();
-      else begin_one(ready);
+      if (ready.empty() || (!running_.empty() && chance(0.5)))
+        finish_one();
+      else
+        begin_one(ready);
     }
     return {};
   }
@@ -69,8 +71,10 @@ class ProgramRun {
       const int index = streams_[stream][next_[rank][stream]++];
       const Step& step = program_.steps[index];
       busy_[rank][stream] = true;
-      if (is_collective(step)) arrived_[step.kind == StepKind::all_gather ? 0 : 1][rank].push_back(index);
-      else begin(rank, index);
+      if (is_collective(step))
+        arrived_[step.kind == StepKind::all_gather ? 0 : 1][rank].push_back(index);
+      else
+        begin(rank, index);
       return;
     }
   }
@@ -176,7 +180,8 @@ class Run {
       for (size_t r = 0; r < memory_.size(); ++r) {
         const int32_t tensor = plan_.inputs[n].tensor;
         std::vector<Tag> tags;
-        for (int64_t i = 0; i < elements(plan_.tensors[tensor].shape); ++i) tags.push_back(mix(mix(mix(occasion_, n), r), static_cast<Tag>(i)));
+        for (int64_t i = 0; i < elements(plan_.tensors[tensor].shape); ++i)
+          tags.push_back(mix(mix(mix(occasion_, n), r), static_cast<Tag>(i)));
         memory_[r].write(tensor, tags);
       }
   }

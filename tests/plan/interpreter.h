@@ -1,6 +1,6 @@
 #pragma once
-// Runs a plan on tags instead of numbers, for all ranks at once, with an adversarial schedule. Knows nothing of values, of the verifier or of
-// the executor: only bytes, steps, streams and waits.
+// Runs a plan on tags instead of numbers, for all ranks at once, with an adversarial schedule. Knows nothing of values, of the verifier or
+// of the executor: only bytes, steps, streams and waits.
 //
 // Every byte holds a 64-bit tag. A kernel writes, for each output element, a hash of (op, attributes, output, element, all input tags);
 // collectives move or fold tags across ranks; memory that nothing wrote holds tags that differ from run to run, and so do freed slots,
@@ -13,8 +13,8 @@
 namespace zeroplan::test {
 
 struct Interpretation {
-  std::string failure;   // deadlock, collectives out of step, bytes outside the arena; empty: none
-  uint64_t result = 0;   // over the final weights of all ranks and every exported parameter
+  std::string failure;  // deadlock, collectives out of step, bytes outside the arena; empty: none
+  uint64_t result = 0;  // over the final weights of all ranks and every exported parameter
   bool operator==(const Interpretation&) const = default;
 };
 

@@ -71,11 +71,14 @@ void judge_mutants(const std::vector<Plan>& plans, int per_kind) {
       if (!what.empty()) judge(mutant, expected[n % plans.size()], what, count);
     }
     EXPECT_EQ(count.refused + count.harmless, per_kind);
-    printf("%-20s refused %4d  accepted and harmless %4d  missed %d\n", mutation_name(static_cast<Mutation>(k)), count.refused, count.harmless, count.missed);
+    printf("%-20s refused %4d  accepted and harmless %4d  missed %d\n", mutation_name(static_cast<Mutation>(k)), count.refused,
+           count.harmless, count.missed);
   }
 }
 
-TEST(Mutations, NothingHarmfulIsAccepted) { judge_mutants({residual_plan(2, 3), chain_plan(3, 1), residual_plan(2, 2), model_plan("mlp", 2, 0)}, 170); }
+TEST(Mutations, NothingHarmfulIsAccepted) {
+  judge_mutants({residual_plan(2, 3), chain_plan(3, 1), residual_plan(2, 2), model_plan("mlp", 2, 0)}, 170);
+}
 
 TEST(Mutations, NothingHarmfulIsAcceptedForGpt2) { judge_mutants({model_plan("gpt2_nano_dynamo", 2, 3)}, 20); }
 

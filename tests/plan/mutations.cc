@@ -20,10 +20,13 @@ std::vector<std::pair<int, int>> steps_where(const Plan& plan, Fn&& fn) {
 }
 
 template <typename T>
-const T& pick(const std::vector<T>& list, std::mt19937_64& random) { return list[random() % list.size()]; }
+const T& pick(const std::vector<T>& list, std::mt19937_64& random) {
+  return list[random() % list.size()];
+}
 
 std::string place(const Plan& plan, const std::pair<int, int>& at) {
-  return fmt::format("{} step {} ({})", program_name(plan.programs[at.first].program), at.second, describe_step(plan, plan.programs[at.first].steps[at.second]));
+  return fmt::format("{} step {} ({})", program_name(plan.programs[at.first].program), at.second,
+                     describe_step(plan, plan.programs[at.first].steps[at.second]));
 }
 
 std::string drop_wait(Plan& plan, std::mt19937_64& random) {
@@ -62,22 +65,31 @@ std::string drop_free(Plan& plan, std::mt19937_64& random) {
   return text;
 }
 
-bool collective(const Step& s) { return s.kind == StepKind::all_gather || s.kind == StepKind::reduce_scatter || s.kind == StepKind::all_reduce; }
+bool collective(const Step& s) {
+  return s.kind == StepKind::all_gather || s.kind == StepKind::reduce_scatter || s.kind == StepKind::all_reduce;
+}
 
 std::string change_collective(Plan& plan, std::mt19937_64& random) {
   const auto at = pick(steps_where(plan, [](const PlanProgram& p, size_t i) { return collective(p.steps[i]); }), random);
   const std::string text = place(plan, at);
   Step& s = plan.programs[at.first].steps[at.second];
   switch (random() % 4) {
-    case 0: s.unit = static_cast<int32_t>(random() % plan.units.size()); return text + " of another unit";
-    case 1: s.stream = static_cast<StreamKind>(random() % kStreams); return text + " on another stream";
+    case 0:
+      s.unit = static_cast<int32_t>(random() % plan.units.size());
+      return text + " of another unit";
+    case 1:
+      s.stream = static_cast<StreamKind>(random() % kStreams);
+      return text + " on another stream";
     case 2: {
-      constexpr std::pair<StepKind, OpKind> kinds[] = {{StepKind::all_gather, OpKind::all_gather}, {StepKind::reduce_scatter, OpKind::reduce_scatter}, {StepKind::all_reduce, OpKind::all_reduce}};
+      constexpr std::pair<StepKind, OpKind> kinds[] = {{StepKind::all_gather, OpKind::all_gather},
+                                                       {StepKind::reduce_scatter, OpKind::reduce_scatter},
+                                                       {StepKind::all_reduce, OpKind::all_reduce}};
       std::tie(s.kind, s.op) = kinds[random() % 3];
       return text + " of another kind";
     }
     default: {
-      const auto others = steps_where(plan, [&](const PlanProgram& p, size_t i) { return p.steps[i].kind == s.kind && p.steps[i].unit != s.unit; });
+      const auto others =
+          steps_where(plan, [&](const PlanProgram& p, size_t i) { return p.steps[i].kind == s.kind && p.steps[i].unit != s.unit; });
       if (others.empty()) return {};
       const auto other = pick(others, random);
       s.inputs[0] = plan.programs[other.first].steps[other.second].inputs[0];
@@ -102,7 +114,8 @@ std::string redirect_read(Plan& plan, std::mt19937_64& random) {
   const PlanTensor& from = plan.tensors[o.tensor];
   const bool same_shape = random() % 4 != 0;
   for (size_t t = 0; t < plan.tensors.size(); ++t)
-    if (static_cast<int32_t>(t) != o.tensor && plan.tensors[t].dtype == from.dtype && (!same_shape || plan.tensors[t].shape == from.shape)) others.push_back(static_cast<int32_t>(t));
+    if (static_cast<int32_t>(t) != o.tensor && plan.tensors[t].dtype == from.dtype && (!same_shape || plan.tensors[t].shape == from.shape))
+      others.push_back(static_cast<int32_t>(t));
   if (others.empty()) return {};
   const std::string text = fmt::format("{} reads another tensor than {}", place(plan, at), from.name);
   o.tensor = pick(others, random);
@@ -112,7 +125,8 @@ std::string redirect_read(Plan& plan, std::mt19937_64& random) {
 }  // namespace
 
 const char* mutation_name(Mutation mutation) {
-  constexpr const char* kNames[kMutations] = {"drop a wait", "swap adjacent steps", "move an offset", "drop a free", "change a collective", "redirect a read"};
+  constexpr const char* kNames[kMutations] = {"drop a wait", "swap adjacent steps", "move an offset",
+                                              "drop a free", "change a collective", "redirect a read"};
   return kNames[static_cast<int>(mutation)];
 }
 
@@ -144,12 +158,24 @@ std::string mutate(Plan& plan, Mutation mutation, std::mt19937_64& random) {
   std::string text;
   const std::string before = serialize_plan(plan);
   switch (mutation) {
-    case Mutation::drop_wait: text = drop_wait(plan, random); break;
-    case Mutation::swap_steps: text = swap_steps(plan, random); break;
-    case Mutation::move_offset: text = move_offset(plan, random); break;
-    case Mutation::drop_free: text = drop_free(plan, random); break;
-    case Mutation::change_collective: text = change_collective(plan, random); break;
-    case Mutation::redirect_read: text = redirect_read(plan, random); break;
+    case Mutation::drop_wait:
+      text = drop_wait(plan, random);
+      break;
+    case Mutation::swap_steps:
+      text = swap_steps(plan, random);
+      break;
+    case Mutation::move_offset:
+      text = move_offset(plan, random);
+      break;
+    case Mutation::drop_free:
+      text = drop_free(plan, random);
+      break;
+    case Mutation::change_collective:
+      text = change_collective(plan, random);
+      break;
+    case Mutation::redirect_read:
+      text = redirect_read(plan, random);
+      break;
   }
   if (serialize_plan(plan) == before) return {};
   restate(plan);

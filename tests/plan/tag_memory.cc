@@ -20,7 +20,8 @@ void TagMemory::poison_arena(Arena arena) {
 }
 
 void TagMemory::check_range(Arena arena, int64_t address, int64_t bytes) const {
-  if (address < 0 || address + bytes > static_cast<int64_t>(bytes_[static_cast<int>(arena)].size())) throw std::out_of_range("bytes outside the arena");
+  if (address < 0 || address + bytes > static_cast<int64_t>(bytes_[static_cast<int>(arena)].size()))
+    throw std::out_of_range("bytes outside the arena");
 }
 
 Tag TagMemory::load(Arena arena, int64_t address, int64_t width) const {

@@ -60,13 +60,22 @@ void TagStep::finish(int rank, Tag& exported) {
     if ((rank < 0 || r == rank) && inputs_[r].empty()) read(r);
   if (step_.workspace.tensor != kNone && rank >= 0) ranks_[rank].poison(step_.workspace.tensor);
   switch (step_.kind) {
-    case StepKind::all_gather: return all_gather();
-    case StepKind::reduce_scatter: return reduce_scatter();
-    case StepKind::all_reduce: return all_reduce();
-    case StepKind::free: return ranks_[rank].poison(step_.inputs[0].tensor);
-    case StepKind::copy: return ranks_[rank].write(step_.outputs[0].tensor, inputs_[rank][0]);
-    case StepKind::host: break;
-    case StepKind::kernel: return step_.op == OpKind::fill_padding ? fill_padding(rank) : step_.op == OpKind::copy ? ranks_[rank].write(step_.outputs[0].tensor, inputs_[rank][0]) : kernel(rank);
+    case StepKind::all_gather:
+      return all_gather();
+    case StepKind::reduce_scatter:
+      return reduce_scatter();
+    case StepKind::all_reduce:
+      return all_reduce();
+    case StepKind::free:
+      return ranks_[rank].poison(step_.inputs[0].tensor);
+    case StepKind::copy:
+      return ranks_[rank].write(step_.outputs[0].tensor, inputs_[rank][0]);
+    case StepKind::host:
+      break;
+    case StepKind::kernel:
+      return step_.op == OpKind::fill_padding ? fill_padding(rank)
+             : step_.op == OpKind::copy       ? ranks_[rank].write(step_.outputs[0].tensor, inputs_[rank][0])
+                                              : kernel(rank);
   }
   if (step_.op == OpKind::load_unit) return load_unit(rank);
   Tag seen = mix(static_cast<Tag>(rank), static_cast<Tag>(step_.unit));
@@ -84,7 +93,8 @@ void TagStep::kernel(int rank) {
   }
   for (size_t o = 0; o < step_.outputs.size(); ++o) {
     std::vector<Tag> tags;
-    for (int64_t i = 0; i < elements(plan_.tensors[step_.outputs[o].tensor].shape); ++i) tags.push_back(mix(mix(seen, o), static_cast<Tag>(i)));
+    for (int64_t i = 0; i < elements(plan_.tensors[step_.outputs[o].tensor].shape); ++i)
+      tags.push_back(mix(mix(seen, o), static_cast<Tag>(i)));
     ranks_[rank].write(step_.outputs[o].tensor, tags);
   }
 }
