@@ -59,20 +59,20 @@ void fill_header(Plan& plan, const ImportedModel& model, const CompileOptions& o
 
 }  // namespace
 
-ImportedModel import_for(const std::string& model_path, CompileOptions& options) {
+ImportOptions settle_options(const std::string& model_path, CompileOptions& options) {
   check_options(options);
   resolve_batch(options, peek_model(model_path).baked_batch);
-  return import_model(model_path, import_options(options));
+  return import_options(options);
 }
 
 Graph compile_until(const std::string& model_path, CompileOptions options, const std::string& stop_after, const PassObserver& observer) {
-  Graph graph = import_for(model_path, options).graph;
+  Graph graph = import_model(model_path, settle_options(model_path, options)).graph;
   run_pipeline(graph, options, observer, stop_after);
   return graph;
 }
 
 Plan compile(const std::string& model_path, CompileOptions options, const PassObserver& observer) {
-  ImportedModel model = import_for(model_path, options);
+  ImportedModel model = import_model(model_path, settle_options(model_path, options));
   Graph graph = model.graph;
   run_pipeline(graph, options, observer);
   Plan plan = emit_plan(graph, options);

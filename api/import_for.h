@@ -6,7 +6,7 @@
 
 namespace zeroplan {
 
-// Checks the options, settles the batch (options.batch and options.micro_batches are filled) and imports.
-ImportedModel import_for(const std::string& model_path, CompileOptions& options);
+// Checks the options, settles the batch (options.batch and options.micro_batches are filled from the model) and says how to import.
+ImportOptions settle_options(const std::string& model_path, CompileOptions& options);
 
 }  // namespace zeroplan

@@ -25,6 +25,23 @@ class Import {
   Import(const std::string& path, const ImportOptions& options) : options_(options), files_(path) {}
 
   ImportedModel run() {
+    decode();
+    return std::move(out_);
+  }
+
+  ImportedModel inspect(std::vector<std::string>& problems) {
+    try {
+      decode();
+    } catch (const ErrorList& list) {
+      problems = list.problems();
+    } catch (const Error& error) {
+      problems = {error.message()};
+    }
+    return std::move(out_);
+  }
+
+ private:
+  void decode() {
     model_ = read_model(files_, true);
     fill_header();
     const LossSpec spec = parse_loss(options_.loss, model_.graph);
@@ -32,6 +49,7 @@ class Import {
     dims_ = bind_dims(model_.graph, options_, spec.labels);
     std::vector<std::string> problems = dims_.problems;
     RolePlan roles = plan_roles(model_, files_, options_, wanted);
+    out_.roles = roles.rows;
     append(problems, roles.problems);
     if (!problems.empty()) refuse(problems, roles, wanted);
     out_.graph.parameters = roles.parameters;
@@ -41,10 +59,8 @@ class Import {
     if (!decoder.problems().empty()) refuse(decoder.problems(), roles, wanted);
     set_loss(spec, decoder);
     finish(roles, decoder);
-    return std::move(out_);
   }
 
- private:
   [[noreturn]] void refuse(const std::vector<std::string>& problems) const {
     throw ErrorList(fmt::format("model '{}' cannot be trained as it is:", model_.path), problems);
   }
@@ -177,6 +193,10 @@ auto guarded(const std::string& path, Fn&& fn) {
 
 ImportedModel import_model(const std::string& path, const ImportOptions& options) {
   return guarded(path, [&] { return Import(path, options).run(); });
+}
+
+ImportedModel inspect_model(const std::string& path, const ImportOptions& options, std::vector<std::string>& problems) {
+  return guarded(path, [&] { return Import(path, options).inspect(problems); });
 }
 
 ModelPeek peek_model(const std::string& path) {

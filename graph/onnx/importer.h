@@ -57,6 +57,9 @@ struct ImportedModel {
 // parameter to the loss), or Error where reading cannot go on. Reads no weight bytes of parameters beyond what tie and role rules need.
 ImportedModel import_model(const std::string& path, const ImportOptions& options);
 
+// As import_model, but what stands in the way goes to `problems` and the model comes back as far as it got: roles, loss candidates, producer.
+ImportedModel inspect_model(const std::string& path, const ImportOptions& options, std::vector<std::string>& problems);
+
 // What must be known before samples per micro-batch are: the batch that the file bakes in (0: symbolic, or no batch).
 struct ModelPeek {
   int64_t baked_batch = 0;

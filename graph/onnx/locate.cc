@@ -1,5 +1,7 @@
 #include "graph/onnx/locate.h"
 
+#include <limits>
+
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -30,18 +32,26 @@ OnnxTensor locate(const std::string& name, const onnx::TensorProto& tensor, cons
   return out;
 }
 
+namespace {
+
+int64_t external_size(WeightFiles& files, const std::string& name, const ExternalRange& range) {
+  if (files.absent()) return std::numeric_limits<int64_t>::max();
+  try {
+    return files.size(range.location);
+  } catch (const Error& error) {
+    throw Error(fmt::format("initializer '{}': {}", name, error.message()));
+  }
+}
+
+}  // namespace
+
 OnnxTensor locate_external(WeightFiles& files, const onnx::TensorProto& tensor) {
   std::vector<std::pair<std::string, std::string>> entries;
   for (const auto& entry : tensor.external_data()) entries.emplace_back(entry.key(), entry.value());
   const ExternalRange range = parse_external(tensor.name(), entries);
   OnnxTensor out = locate(tensor.name(), tensor, nullptr);
   const int64_t bytes = tensor_bytes(tensor.name(), out.type, out.shape);
-  int64_t size = 0;
-  try {
-    size = files.size(range.location);
-  } catch (const Error& error) {
-    throw Error(fmt::format("initializer '{}': {}", tensor.name(), error.message()));
-  }
+  const int64_t size = external_size(files, tensor.name(), range);
   if (onnx_type_bits(out.type) == 0)
     throw Error(fmt::format("initializer '{}': a {} tensor cannot be external", tensor.name(), onnx_type_name(out.type)));
   if (range.length >= 0 && range.length != bytes)

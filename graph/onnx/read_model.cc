@@ -10,6 +10,7 @@
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 
 #include <fmt/format.h>
@@ -112,17 +113,27 @@ void check_and_convert(onnx::ModelProto& model, const WireModel& wire, int opset
   guarded("the model cannot be raised to a newer opset", [&] { model = onnx::version_conversion::ConvertVersion(model, kTargetOpset); });
 }
 
+// `zeroplan new --no-weights` says so in the model's own properties.
+bool weights_absent(const onnx::ModelProto& model) {
+  for (const auto& entry : model.metadata_props())
+    if (entry.key() == "ai.zeroplan.weights" && entry.value() == "absent") return true;
+  return false;
+}
+
+// The model file whole; of each external tensor its length, first and last kilobytes, so that terabytes need not be read to compile.
 std::string digest(WeightFiles& files, std::span<const std::byte> file, const StoredTensors& stored) {
   const std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> owner(XXH3_createState(), XXH3_freeState);
   XXH3_state_t* state = owner.get();
   XXH3_128bits_reset(state);
   XXH3_128bits_update(state, file.data(), file.size());
-  std::string block(1 << 20, '\0');
+  std::array<char, 4096> block;
   for (const auto& [name, tensor] : stored) {
-    if (tensor.source.file.empty()) continue;
-    for (int64_t done = 0; done < tensor.source.bytes; done += static_cast<int64_t>(block.size())) {
-      const int64_t n = std::min<int64_t>(static_cast<int64_t>(block.size()), tensor.source.bytes - done);
-      files.read(tensor.source.file, tensor.source.offset + done, n, block.data());
+    const WeightSource& source = tensor.source;
+    if (source.file.empty() || files.absent()) continue;
+    XXH3_128bits_update(state, &source.bytes, sizeof source.bytes);
+    const int64_t n = std::min<int64_t>(block.size(), source.bytes);
+    for (const int64_t at : {int64_t{0}, source.bytes - n}) {
+      files.read(source.file, source.offset + at, n, block.data());
       XXH3_128bits_update(state, block.data(), n);
     }
   }
@@ -143,6 +154,7 @@ OnnxModel read_model(WeightFiles& files, bool with_digest) {
   check_tensors(proto, wire);
   check_functions(proto);
   model.metadata = read_metadata(proto);
+  if (weights_absent(proto)) files.set_absent();
   const StoredTensors stored = locate_tensors(files, proto.graph(), wire);
   if (with_digest) model.digest = digest(files, file.bytes(), stored);
   check_and_convert(proto, wire, model.opset);

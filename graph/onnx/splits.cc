@@ -122,6 +122,7 @@ class Splitting {
 }  // namespace
 
 void split_merged(const OnnxModel& model, WeightFiles& files, TieOptions& options, const UseMap& uses, RolePlan& plan) {
+  if (files.absent()) return;  // no bytes to look at
   Splitting(model, files, options, plan).run(uses);
 }
 

@@ -49,6 +49,8 @@ int64_t WeightFiles::size(const std::string& file) {
 }
 
 void WeightFiles::read(const std::string& file, int64_t offset, int64_t bytes, void* out) {
+  if (absent_ && !file.empty())
+    throw Error(fmt::format("'{}' was written without weights: it can be compiled and estimated, but not run", model_path_));
   const int fd = descriptor(file);
   auto* at = static_cast<char*>(out);
   while (bytes > 0) {

@@ -21,12 +21,16 @@ class WeightFiles {
   int64_t size(const std::string& file);
   // Throws Error on a short file.
   void read(const std::string& file, int64_t offset, int64_t bytes, void* out);
+  // The model says that its weights were never written: external files are not opened, and reading one throws Error.
+  void set_absent() { absent_ = true; }
+  bool absent() const { return absent_; }
   const std::string& model_path() const { return model_path_; }
   std::string folder() const;  // of the model; "." where the path has none
 
  private:
   int descriptor(const std::string& file);
   std::string model_path_;
+  bool absent_ = false;
   std::mutex mutex_;
   std::map<std::string, int> open_;
 };

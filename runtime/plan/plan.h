@@ -61,7 +61,7 @@ struct PlanHeader {
   int format = kPlanFormat;
   std::string tool_version;
   std::string model_path;        // as given at compile
-  std::string model_digest;      // xxh128 of the model file and the external ranges it names
+  std::string model_digest;      // xxh128 of the model file, and the length and ends of each external tensor
   std::string digest;            // xxh128 of the plan without this field
   int ranks = 1;
   int64_t batch = 1;             // samples per optimizer step
