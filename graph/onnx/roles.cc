@@ -68,7 +68,7 @@ bool by_metadata(const ExporterMetadata& m, Candidate& c) {
 }
 
 bool holds_infinity(WeightFiles& files, const OnnxTensor& tensor) {
-  if (!tensor.in_file || (tensor.type != kOnnxFloat && tensor.type != kOnnxDouble)) return false;
+  if (files.absent() || !tensor.in_file || (tensor.type != kOnnxFloat && tensor.type != kOnnxDouble)) return false;
   std::vector<double> first(std::min<int64_t>(elements(tensor.shape), 4096));
   read_weight(files, tensor.source, 0, static_cast<int64_t>(first.size()), DType::f64, first.data());
   return std::any_of(first.begin(), first.end(), [](double x) { return std::isinf(x); });
