@@ -6,8 +6,9 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$here"
 stages=${ZEROPLAN_CHECK_STAGES:-style asan tsan demo release}
 source scripts/cache.sh
-export CCACHE_DIR=${CCACHE_DIR:-$ZEROPLAN_CACHE/ccache} CCACHE_MAXSIZE=5G
 summary=()
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
 
 stage() {
   local name=$1 begin=$SECONDS
@@ -18,9 +19,15 @@ stage() {
 }
 
 wants() { [[ " $stages " == *" $1 "* ]]; }
-build() { cmake --preset "$1" >/dev/null && cmake --build --preset "$1" ${2:+--target $2} | tail -3; }
-# Sanitizers: no leak of ours is hidden; libraries' own threads are listed in the suppression file.
-test_preset() { local preset=$1; shift; (cd "$(preset_folder "$preset")" && ctest --output-on-failure -j 2 "$@"); }
+build() {
+  cmake --preset "$1" >"$log" 2>&1 && cmake --build --preset "$1" ${2:+--target $2} >"$log" 2>&1 || { grep -E -A5 'error|FAILED' "$log" | tail -80; exit 1; }
+}
+test_preset() {
+  local preset=$1
+  shift
+  (cd "$(preset_folder "$preset")" && ctest --progress --output-on-failure -j 2 "$@" >"$log" 2>&1 || { grep -vE 'Passed|Start ' "$log" | tail -150; exit 1; })
+  grep -A40 -E 'tests passed' "$log"
+}
 preset_folder() { if [ "$1" = release ]; then echo build; else echo "build-$1"; fi; }
 
 stage setup bash scripts/setup.sh
@@ -40,7 +47,5 @@ if wants release; then stage "test release" test_preset release; fi
 
 echo "=== minutes per stage"
 printf '%s\n' "${summary[@]}"
-if wants release; then
-  # The closing line: the last run's result once more.
-  grep -E 'tests? (passed|failed)' build/Testing/Temporary/LastTest.log | tail -1 || true
-fi
+# The closing line is ctest's own, of the last preset tested.
+grep -E 'tests passed' "$log" | tail -1
