@@ -15,6 +15,7 @@ bool dce(Graph&, const CompileOptions&);
 // train
 bool clone_eval(Graph&, const CompileOptions&);           // eval_step: the forward again, with its own values
 bool autodiff(Graph&, const CompileOptions&);
+bool recompute_cheap(Graph&, const CompileOptions&);      // cheap activations again in the backward, where that frees memory
 bool fuse_elementwise(Graph&, const CompileOptions&);
 bool snapshot_source(Graph&, const CompileOptions&);      // keeps the training graph for the verifier
 // zero

@@ -13,6 +13,7 @@ const std::vector<Pass>& pipeline() {
       {"dce", dce, "drop nodes that nothing reads"},
       {"clone_eval", clone_eval, "copy the forward into the eval program"},
       {"autodiff", autodiff, "append the backward, one vjp per node"},
+      {"recompute_cheap", recompute_cheap, "compute cheap activations again in the backward"},
       {"fuse_elementwise", fuse_elementwise, "join chains of elementwise nodes"},
       {"snapshot_source", snapshot_source, "keep the training graph for the verifier"},
       {"partition_units", partition_units, "cut the parameters into shard units"},

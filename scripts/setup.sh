@@ -6,7 +6,7 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source "$here/cache.sh"
 
-packages=(build-essential ninja-build ccache python3 python3-pip python3-venv pkg-config
+packages=(build-essential cmake ninja-build ccache python3 python3-pip python3-venv pkg-config
   protobuf-compiler libprotobuf-dev libdnnl-dev libopenblas-dev libcli11-dev libfmt-dev
   nlohmann-json3-dev libre2-dev libxxhash-dev libgtest-dev libgmock-dev libbenchmark-dev)
 

@@ -1,4 +1,4 @@
-"""Checks the rules of docs/style that a machine can check; prints every breach, exit 1 where there is one."""
+"""Sizes of files and functions, order of the folders, banned words: prints every breach, exit 1 where there is one."""
 import pathlib
 import re
 import sys

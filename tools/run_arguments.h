@@ -14,10 +14,9 @@ class RunArguments {
   void declare(CLI::App& command);
   // Throws before data is read where an option is out of range.
   void check() const;
-  // Trains `plan` as the options say: data, progress, metrics, trace, export. Returns 0, or 130 after Ctrl-C.
+  // Trains `plan` as the options say: data, progress, metrics, trace, export. Ctrl-C ends it at a step border, and what was asked for is still exported.
   void execute(const Plan& plan) const;
   bool wants_eval() const { return !eval_data_.empty() || !eval_tokens_.empty() || eval_fraction_ > 0; }
-  const std::string& data() const { return data_; }
 
  private:
   RunOptions finish() const;

@@ -26,7 +26,4 @@ std::unique_ptr<DataSource> open_tokens(const std::string& file, int bytes_per_t
 // Seeded random data of the right types and ranges.
 std::unique_ptr<DataSource> make_synthetic(const Plan& plan, uint64_t seed);
 
-// One .npy file mapped into memory (version 1–3, C order, little-endian f4 f8 i4 i8 u1 u2 b1).
-struct NpyFile;
-
 }  // namespace zeroplan

@@ -21,8 +21,6 @@ Shape sample_shape(const PlanInput& input) {
   return shape;
 }
 
-int64_t samples_per_read(const PlanInput& input) { return input.sample_axis < 0 ? 1 : input.shape[input.sample_axis]; }
-
 void check_target(const PlanInput& input, int64_t count, const TensorView& to) {
   const int64_t expected = input.sample_axis < 0 ? 1 : count;
   if (to.dtype != input.dtype || !to.contiguous() || to.elements() != expected * sample_layout(input).elements())

@@ -18,8 +18,6 @@ struct SampleLayout {
 SampleLayout sample_layout(const PlanInput& input);
 // Shape of one sample: the input's shape without its sample axis, or all of it where it has none.
 Shape sample_shape(const PlanInput& input);
-// Samples per micro-batch: the length of the sample axis.
-int64_t samples_per_read(const PlanInput& input);
 // Throws unless `to` is a contiguous tensor of the input's dtype with room for `count` samples.
 void check_target(const PlanInput& input, int64_t count, const TensorView& to);
 

@@ -58,7 +58,7 @@ std::vector<std::string> case_names(const std::string& folder) {
 PassFunction find_pass(const std::string& name) {
   static const std::map<std::string, PassFunction> passes = {
       {"canonicalize_views", canonicalize_views}, {"fuse_norm", fuse_norm}, {"fuse_gelu", fuse_gelu}, {"fuse_attention", fuse_attention},
-      {"cse", cse}, {"dce", dce}, {"clone_eval", clone_eval}, {"autodiff", autodiff}, {"fuse_elementwise", fuse_elementwise},
+      {"cse", cse}, {"dce", dce}, {"clone_eval", clone_eval}, {"autodiff", autodiff}, {"recompute_cheap", recompute_cheap}, {"fuse_elementwise", fuse_elementwise},
       {"snapshot_source", snapshot_source}};
   const auto found = passes.find(name);
   return found == passes.end() ? nullptr : found->second;
