@@ -1,5 +1,5 @@
 #pragma once
-// What each initializer of a model is, and the parameters that follow from it (design: import rules 2 and 3).
+// What each initializer of a model is, and the parameters that follow from it: docs/architecture.md, roles.
 #include <map>
 #include <set>
 #include <string>

@@ -13,7 +13,7 @@ class DataSource {
  public:
   virtual ~DataSource() = default;
   virtual int64_t samples() const = 0;                     // in an epoch; INT64_MAX for synthetic data
-  // Fills `to` (shape and dtype of input `index`) with samples [first, first + count) modulo nothing: the caller stays inside an epoch.
+  // Fills `to` (shape and dtype of input `index`) with samples [first, first + count); the caller stays inside an epoch.
   // `order`, when not null, maps positions to samples (shuffling). Throws Error naming input, sample and value where a value does not fit.
   virtual void read(int index, int64_t first, int64_t count, const int64_t* order, const TensorView& to) const = 0;
 };
@@ -21,7 +21,7 @@ class DataSource {
 // NAME.npy for every input of the plan. Checks presence, dtype, shape and equal sample counts at once, all problems in one error.
 std::unique_ptr<DataSource> open_npy_folder(const std::string& folder, const Plan& plan);
 // A file of bytes or little-endian uint16 tokens cut into windows of T: sample i = tokens [i·T, i·T + T], inputs and labels shifted by one.
-// `part`: which share of the windows, as fractions of the file (0, 0.9) or (0.9, 1).
+// `from`, `to`: the part of the file that is used, as fractions: (0, 0.9) or (0.9, 1).
 std::unique_ptr<DataSource> open_tokens(const std::string& file, int bytes_per_token, const Plan& plan, double from = 0, double to = 1);
 // Seeded random data of the right types and ranges.
 std::unique_ptr<DataSource> make_synthetic(const Plan& plan, uint64_t seed);

@@ -1,0 +1,67 @@
+#pragma once
+// Parameters of a model, where their bytes come from, and the shard units that they are cut into.
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/shape.h"
+#include "graph/ir/value.h"
+
+namespace zeroplan {
+
+enum class Placement : uint8_t { replicated, sharded };
+
+// Where the bytes of a weight lie in the model: one contiguous, little-endian run of `dtype`.
+struct WeightSource {
+  std::string initializer;       // name in the model
+  std::string file;              // relative to the model's folder; empty = the model file itself
+  int64_t offset = 0;
+  int64_t bytes = 0;
+  DType dtype = DType::f32;      // as stored
+};
+
+// Another initializer of the model that shows the same parameter: exported from it.
+struct ParameterAlias {
+  std::string initializer;
+  bool transposed = false;       // 2-d: the alias holds the transpose of the parameter
+};
+
+struct Parameter {
+  std::string name;              // root name: what the exporter's original model called it, where known
+  DType dtype = DType::f32;
+  Shape shape;                   // layout of the source
+  bool trainable = true;
+  WeightSource source;
+  std::vector<ParameterAlias> aliases;   // besides source.initializer
+  // Consumers (model node name, input index) to rewire on export, where an initializer that an exporter merged was split.
+  std::vector<std::pair<std::string, int>> split_uses;
+  std::string role_reason;
+};
+
+// Parameters that are gathered, freed and reduced together.
+struct UnitParameter {
+  int32_t parameter = kNone;
+  int64_t offset = 0;            // elements, multiple of 64
+  int64_t elements = 0;
+};
+
+struct Unit {
+  std::string name;
+  std::vector<UnitParameter> parameters;
+  DType dtype = DType::f32;
+  int64_t padded_elements = 0;   // shard_elements × ranks
+  int64_t shard_elements = 0;    // multiple of 64
+  bool trainable = true;
+  Placement weights = Placement::sharded;
+  Placement gradients = Placement::sharded;
+  Placement optimizer = Placement::sharded;
+  // State values, kNone where the unit has none. moments: by optimizer (momentum; or m, v).
+  ValueId weights_state = kNone;
+  ValueId gradient_shard = kNone;
+  ValueId gradient_full = kNone;           // gradients replicated
+  std::vector<ValueId> moments;
+};
+
+}  // namespace zeroplan
