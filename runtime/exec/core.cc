@@ -23,6 +23,7 @@ std::vector<std::vector<UnitExtent>> unit_extents(const Plan& plan) {
 
 Core::Core(std::vector<std::shared_ptr<const Plan>> plans, const WeightReader& weights, ExecutorOptions opts)
     : options(std::move(opts)), read_weights(weights), plans_(std::move(plans)) {
+  prepare_cpu_kernels();
   const int n = plans_[0]->header.ranks;
   if (plans_.size() == 1) plans_.resize(n, plans_[0]);
   require_equal_plans(plans_);
