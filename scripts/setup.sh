@@ -49,7 +49,7 @@ fi
 if [ ! -f "$ZEROPLAN_ONNX_DIR/.complete" ]; then
   echo "setup: building the ONNX library $ONNX_VERSION (about five minutes)"
   work=$(mktemp -d)
-  fetch "onnx==$ONNX_VERSION --hash=sha256:$ONNX_HASH" "$work" --no-binary=:all:
+  fetch "onnx==$ONNX_VERSION --hash=sha256:$ONNX_HASH" "$work" --no-binary=onnx
   tar -xzf "$work/onnx-$ONNX_VERSION.tar.gz" -C "$work"
   "$ZEROPLAN_CMAKE" -S "$work/onnx-$ONNX_VERSION" -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE=Release \
     -DCMAKE_INSTALL_PREFIX="$work/install" -DCMAKE_POSITION_INDEPENDENT_CODE=ON \
