@@ -2,7 +2,7 @@
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
-set(zeroplan_targets zp_base zp_ir zp_ops zp_text zp_onnx zp_plan zp_passes_front zp_passes zp_kernels zp_device zp_comm zp_data zp_exec zp_api)
+set(zeroplan_targets zp_base zp_ir zp_ops zp_text zp_onnx zp_plan zp_passes zp_kernels zp_device zp_comm zp_data zp_exec zp_api)
 install(TARGETS ${zeroplan_targets} EXPORT zeroplanTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT zeroplanTargets NAMESPACE zeroplan:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/zeroplan)
 foreach(folder base graph runtime passes kernels api)
@@ -15,4 +15,5 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/zeroplanConfig.cmake.i
   INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/zeroplan PATH_VARS CMAKE_INSTALL_LIBDIR)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/zeroplanConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/zeroplanConfig.cmake ${PROJECT_BINARY_DIR}/zeroplanConfigVersion.cmake
+  ${PROJECT_SOURCE_DIR}/cmake/Finddnnl.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/zeroplan)
