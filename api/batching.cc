@@ -25,19 +25,6 @@ void resolve_batch(CompileOptions& options, int64_t baked_batch) {
                             batch % baked_batch == 0 ? fmt::to_string(batch / baked_batch) : fmt::format("V and --batch {}·V", baked_batch)));
 }
 
-namespace {
-
-std::string_view optimizer_name(OptimizerKind kind) {
-  switch (kind) {
-    case OptimizerKind::adamw: return "adamw";
-    case OptimizerKind::adam: return "adam";
-    case OptimizerKind::sgd: return "sgd";
-  }
-  return "";
-}
-
-}  // namespace
-
 std::vector<std::pair<std::string, std::string>> effective_options(const CompileOptions& o) {
   std::vector<std::string> dims, axes;
   for (const auto& [name, size] : o.dims) dims.push_back(fmt::format("{}={}", name, size));

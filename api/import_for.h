@@ -7,6 +7,6 @@
 namespace zeroplan {
 
 // Checks the options, settles the batch (options.batch and options.micro_batches are filled from the model) and says how to import.
-ImportOptions settle_options(const std::string& model_path, CompileOptions& options);
+ImportOptions settle_options(const ModelFile& file, CompileOptions& options);
 
 }  // namespace zeroplan

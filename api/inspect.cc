@@ -5,8 +5,8 @@ namespace zeroplan {
 
 ModelInspection inspect(const std::string& model_path, CompileOptions options) {
   ModelInspection inspection;
-  const ImportOptions import = settle_options(model_path, options);
-  inspection.model = inspect_model(model_path, import, inspection.problems);
+  const ModelFile file(model_path);
+  inspection.model = file.inspect(settle_options(file, options), inspection.problems);
   return inspection;
 }
 

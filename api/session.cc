@@ -15,7 +15,7 @@ namespace zeroplan {
 WeightReader open_weights(const Plan& plan, const std::string& model_path) {
   const std::string path = model_path.empty() ? plan.header.model_path : model_path;
   auto files = std::make_shared<WeightFiles>(path);
-  if (const std::string digest = read_model(*files, true).digest; digest != plan.header.model_digest)
+  if (const std::string digest = read_digest(*files); digest != plan.header.model_digest)
     throw Error(fmt::format(
         "{} is not the model that the plan was compiled from (digest {} instead of {}); compile it again, or name the right file", path,
         digest, plan.header.model_digest));

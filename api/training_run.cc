@@ -5,38 +5,27 @@
 #include <numeric>
 
 #include <fmt/format.h>
-#include <re2/re2.h>
 
 #include "base/error.h"
+#include "base/patterns.h"
+#include "base/random.h"
 
 namespace zeroplan {
 namespace {
 
-// SplitMix64 (Steele, Lea, Flood 2014): the next state and a well-mixed output.
-uint64_t next_random(uint64_t& state) {
-  uint64_t z = (state += 0x9e3779b97f4a7c15ull);
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-  return z ^ (z >> 31);
-}
-
 // Positions in an epoch to samples; a function of (seed, epoch) alone.
 void shuffle_epoch(std::vector<int64_t>& order, uint64_t seed, int64_t epoch) {
   std::iota(order.begin(), order.end(), int64_t{0});
-  uint64_t state = seed * 0x9e3779b97f4a7c15ull + static_cast<uint64_t>(epoch);
-  for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[next_random(state) % i]);
+  SplitMix64 random(seed * SplitMix64::kStep + static_cast<uint64_t>(epoch));
+  for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.next() % i]);
 }
 
 std::vector<double> decay_multipliers(const Plan& plan, const std::vector<std::string>& patterns) {
   std::vector<double> multipliers(plan.parameters.size(), 1.0);
-  for (const std::string& pattern : patterns) {
-    const RE2 expression(pattern, RE2::Quiet);
-    if (!expression.ok()) throw Error(fmt::format("--no-decay '{}' is not a regular expression: {}", pattern, expression.error()));
-    int matches = 0;
-    for (size_t i = 0; i < plan.parameters.size(); ++i)
-      if (RE2::PartialMatch(plan.parameters[i].parameter.name, expression)) multipliers[i] = 0, ++matches;
-    if (matches == 0) throw Error(fmt::format("--no-decay '{}' matches no parameter; `zeroplan inspect` lists the names", pattern));
-  }
+  Patterns no_decay("--no-decay", patterns);
+  for (size_t i = 0; i < plan.parameters.size(); ++i)
+    if (no_decay.matches(plan.parameters[i].parameter.name)) multipliers[i] = 0;
+  if (const std::vector<std::string> problems = no_decay.unused(); !problems.empty()) throw ErrorList("options that cannot be used:", problems);
   return multipliers;
 }
 

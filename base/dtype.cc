@@ -1,5 +1,8 @@
 #include "base/dtype.h"
 
+#include <stdexcept>
+#include <type_traits>
+
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -10,7 +13,9 @@ int64_t dtype_bytes(DType dtype) {
   return visit_dtype(dtype, [](auto zero) { return static_cast<int64_t>(sizeof(zero)); });
 }
 
-bool is_floating(DType dtype) { return dtype == DType::f32 || dtype == DType::f64; }
+bool is_floating(DType dtype) {
+  return visit_dtype(dtype, [](auto zero) { return std::is_floating_point_v<decltype(zero)>; });
+}
 
 std::string_view dtype_name(DType dtype) {
   switch (dtype) {
@@ -21,8 +26,10 @@ std::string_view dtype_name(DType dtype) {
     case DType::u8: return "u8";
     case DType::boolean: return "boolean";
   }
-  throw std::logic_error("dtype out of range");
+  unhandled_dtype(dtype);
 }
+
+void unhandled_dtype(DType dtype) { throw std::logic_error(fmt::format("element type {} is not handled here", static_cast<int>(dtype))); }
 
 DType parse_dtype(std::string_view name) {
   for (DType dtype : {DType::f32, DType::f64, DType::i64, DType::i32, DType::u8, DType::boolean})

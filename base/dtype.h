@@ -13,6 +13,9 @@ bool is_floating(DType dtype);
 std::string_view dtype_name(DType dtype);
 DType parse_dtype(std::string_view name);  // throws Error on an unknown name
 
+// For a switch over element types: what it does not handle must not pass for another type. Throws std::logic_error.
+[[noreturn]] void unhandled_dtype(DType dtype);
+
 // Calls fn with a value of the C++ type behind `dtype`: visit_dtype(t, [&](auto zero) { using T = decltype(zero); … }).
 template <typename Fn>
 decltype(auto) visit_dtype(DType dtype, Fn&& fn) {
@@ -22,9 +25,9 @@ decltype(auto) visit_dtype(DType dtype, Fn&& fn) {
     case DType::i32: return fn(int32_t{});
     case DType::u8: return fn(uint8_t{});
     case DType::boolean: return fn(bool{});
-    case DType::f32: break;
+    case DType::f32: return fn(float{});
   }
-  return fn(float{});
+  unhandled_dtype(dtype);
 }
 
 }  // namespace zeroplan

@@ -8,6 +8,8 @@
 
 namespace zeroplan {
 
+struct ElementwiseCode;
+
 // Numbers that change from step to step; one plan serves a whole run.
 struct RunScalars {
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0.01, momentum = 0;
@@ -40,6 +42,7 @@ struct KernelArgs {
   void* workspace = nullptr;            // 128-byte aligned
   int64_t workspace_bytes = 0;
   const Attributes* attributes = nullptr;
+  const ElementwiseCode* chain = nullptr;  // elementwise: its decoded program
   const UnitArgs* unit = nullptr;
   const RunScalars* scalars = nullptr;
   int threads = 1;

@@ -2,7 +2,9 @@
 // Options of the compiler, one field per command-line option of `zeroplan compile` (same names).
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/dtype.h"
@@ -10,6 +12,9 @@
 namespace zeroplan {
 
 enum class OptimizerKind : uint8_t { adamw, adam, sgd };
+// The option's and the attribute's word.
+std::string_view optimizer_name(OptimizerKind kind);
+std::optional<OptimizerKind> parse_optimizer(std::string_view name);
 
 struct CompileOptions {
   int ranks = 1;
@@ -29,7 +34,6 @@ struct CompileOptions {
   std::vector<std::string> train, freeze, tie, untie;  // patterns
   int threads = 1;                         // per rank
   bool eval = false;                       // also build the eval programs
-  bool read_weights = true;                // false: shapes only (estimate, --no-weights models)
 
   int64_t samples_per_micro_batch() const { return batch / micro_batches; }
 };

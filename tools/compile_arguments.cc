@@ -80,9 +80,7 @@ CompileOptions CompileArguments::finish() const {
       problems.push_back(fmt::format("--sample-axis {}: '{}' is neither none nor an axis from 0 to {}", text, value, kMaxRank - 1));
     else options.sample_axes[name] = static_cast<int>(axis);
   }
-  if (optimizer_ == "adamw") options.optimizer = OptimizerKind::adamw;
-  else if (optimizer_ == "adam") options.optimizer = OptimizerKind::adam;
-  else if (optimizer_ == "sgd") options.optimizer = OptimizerKind::sgd;
+  if (const std::optional<OptimizerKind> kind = parse_optimizer(optimizer_)) options.optimizer = *kind;
   else problems.push_back(fmt::format("--optimizer {}: must be adamw, adam or sgd", optimizer_));
   if (precision_ == "fp32") options.precision = DType::f32;
   else if (precision_ == "fp64") options.precision = DType::f64;

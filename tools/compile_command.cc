@@ -1,3 +1,5 @@
+#include <filesystem>
+
 #include <fmt/format.h>
 
 #include "api/zeroplan.h"
@@ -20,6 +22,11 @@ struct Arguments {
   bool list_passes = false, eval = false;
 };
 
+// As given where the plan lies in this folder too, so that both can be moved together; else the plan names it by its full path.
+std::string model_seen_from(const std::string& plan, const std::string& model) {
+  return std::filesystem::path(plan).has_parent_path() ? std::filesystem::absolute(model).lexically_normal().string() : model;
+}
+
 void run(const Arguments& arguments) {
   if (arguments.list_passes) return print_pass_list();
   if (arguments.model.empty()) throw Error("give the model: zeroplan compile model.onnx -o model.zplan");
@@ -28,7 +35,7 @@ void run(const Arguments& arguments) {
   if (!arguments.passes.stop_after().empty()) return arguments.passes.run_until(arguments.model, options);
   if (arguments.output.empty()) throw Error("give the plan's file: -o model.zplan");
   arguments.passes.check_names();
-  const Plan plan = compile(arguments.model, options, arguments.passes.observer());
+  const Plan plan = compile(model_seen_from(arguments.output, arguments.model), options, arguments.passes.observer());
   save_plan(plan, arguments.output);
   for (const std::string& line : plan.report_lines) fmt::print("{}\n", line);
   fmt::print("{}\nwrote {} ({})\n", memory_table(plan), arguments.output, plan.header.digest);

@@ -39,7 +39,6 @@ void print_plan_row(const Plan& plan, double parameters) {
 
 void estimate_model(const Arguments& arguments) {
   CompileOptions options = arguments.compile.finish();
-  options.read_weights = false;
   fmt::print("published: 16-byte mixed-precision accounting of states alone. plan: what this program allocates per rank ({} bytes of weights, gradients and "
              "optimizer per parameter with adamw), GB = 10^9 bytes\n",
              options.precision == DType::f64 ? "8 + 8 + 16" : "4 + 4 + 8");

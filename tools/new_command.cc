@@ -21,7 +21,7 @@ void run(const NewOptions& options) {
   if (options.size == "mlp") build_mlp(writer, options);
   else if (contains(gpt2_sizes(), options.size)) build_gpt2(writer, options);
   else if (contains(llama_sizes(), options.size)) build_llama(writer, options);
-  else throw Error(fmt::format("there is no model '{}'; choose mlp, {} or {}", options.size, fmt::join(gpt2_sizes(), ", "), fmt::join(llama_sizes(), ", ")));
+  else throw Error(fmt::format("there is no model '{}'; choose mlp, {}, {}", options.size, fmt::join(gpt2_sizes(), ", "), fmt::join(llama_sizes(), ", ")));
   const int64_t parameters = writer.save(options);
   fmt::print("wrote {}: {} parameters{}\n", options.output, parameters, options.weights ? "" : ", without weights");
 }

@@ -7,6 +7,7 @@
 
 #include "api/zeroplan.h"
 #include "base/error.h"
+#include "tools/allocation.h"
 #include "tools/compile_arguments.h"
 #include "tools/metrics_writer.h"
 #include "tools/progress.h"
@@ -133,6 +134,7 @@ void RunArguments::execute(const Plan& plan) const {
   executor_options.check_memory = check_memory_;
   executor_options.trace = !trace_.empty();
   const std::unique_ptr<Executor> executor = make_executor(plan, executor_options);
+  keep_freed_memory();
   MetricsWriter metrics(metrics_, plan);
   Progress progress(plan);
   RunResult result;

@@ -1,3 +1,5 @@
+#include <filesystem>
+
 #include "api/zeroplan.h"
 #include "tools/commands.h"
 #include "tools/run_arguments.h"
@@ -10,6 +12,17 @@ struct Arguments {
   RunArguments run;
 };
 
+// A model that the plan names by a relative path lies beside the plan, wherever this runs.
+Plan load(const std::string& path) {
+  Plan plan = load_plan(path);
+  const std::filesystem::path beside = std::filesystem::path(path).parent_path() / plan.header.model_path;
+  std::error_code unreadable;
+  if (plan.header.digest != plan_digest(plan) || !std::filesystem::exists(beside, unreadable)) return plan;  // a damaged plan is refused later
+  plan.header.model_path = beside.string();
+  plan.header.digest = plan_digest(plan);
+  return plan;
+}
+
 }  // namespace
 
 void add_run_command(CLI::App& app) {
@@ -19,7 +32,7 @@ void add_run_command(CLI::App& app) {
   arguments->run.declare(*command);
   command->callback([arguments] {
     arguments->run.check();
-    arguments->run.execute(load_plan(arguments->plan));
+    arguments->run.execute(load(arguments->plan));
   });
 }
 

@@ -1,17 +1,14 @@
 #include "tools/trace_writer.h"
 
-#include <fstream>
-
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
+#include "base/output_file.h"
 #include "graph/ops/op_def.h"
+#include "runtime/plan/dump.h"
 
 namespace zeroplan {
 namespace {
-
-constexpr const char* kStreamNames[kStreams] = {"compute", "gather", "reduce"};
 
 nlohmann::json name_row(const char* what, int rank, int thread, const std::string& name) {
   return {{"ph", "M"}, {"name", what}, {"pid", rank}, {"tid", thread}, {"args", {{"name", name}}}};
@@ -41,13 +38,10 @@ void write_trace(const std::string& path, const Plan& plan, const std::vector<Tr
   nlohmann::json rows = nlohmann::json::array();
   for (int rank = 0; rank < plan.header.ranks; ++rank) {
     rows.push_back(name_row("process_name", rank, 0, fmt::format("rank {}", rank)));
-    for (int stream = 0; stream < kStreams; ++stream) rows.push_back(name_row("thread_name", rank, stream, kStreamNames[stream]));
+    for (int stream = 0; stream < kStreams; ++stream) rows.push_back(name_row("thread_name", rank, stream, std::string(stream_name(static_cast<StreamKind>(stream)))));
   }
   for (const TraceEvent& event : events) rows.push_back(event_row(plan, event));
-  std::ofstream file(path);
-  file << nlohmann::json{{"displayTimeUnit", "ms"}, {"traceEvents", rows}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  file.close();
-  if (!file) throw Error(fmt::format("cannot write the trace to {}; is the disk full?", path));
+  write_file(path, nlohmann::json{{"displayTimeUnit", "ms"}, {"traceEvents", rows}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 }  // namespace zeroplan

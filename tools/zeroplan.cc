@@ -1,21 +1,15 @@
 // The command-line program. Exit codes: 0 done, 1 an error that was explained, 2 wrong usage.
 #include <cstdio>
-#include <malloc.h>
 
 #include <fmt/format.h>
 
 #include "api/zeroplan.h"
 #include "base/error.h"
+#include "tools/allocation.h"
 #include "tools/commands.h"
 #include "tools/suggest.h"
 
 namespace {
-
-// Libraries allocate packing buffers inside each call; without this glibc maps and unmaps them every time.
-void keep_freed_memory() {
-  mallopt(M_MMAP_THRESHOLD, 1 << 30);
-  mallopt(M_TRIM_THRESHOLD, 1 << 30);
-}
 
 int run(int argc, char** argv) {
   CLI::App app{"zeroplan: train an exported ONNX model from a static, verified ZeRO plan", "zeroplan"};
@@ -44,7 +38,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  keep_freed_memory();
+  zeroplan::return_freed_memory();
   try {
     return run(argc, argv);
   } catch (const std::exception& error) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <optional>
 
@@ -22,6 +23,11 @@ ValueId total(FoldingBuilder& build, ValueId x) {
   return shape.empty() ? x : build.add(OpKind::reduce_sum, {x}, {{Attr::axes, all_axes(shape)}, {Attr::keepdims, int64_t{0}}});
 }
 
+struct Form : Loss {
+  explicit Form(Loss loss) : Loss(std::move(loss)) {}
+  std::vector<double> factors = {1};  // constants that the model multiplies each term by
+};
+
 // Looks through the nodes that end a loss; linear factors move onto the sum.
 class LossForm {
  public:
@@ -29,7 +35,7 @@ class LossForm {
       : build_(build), samples_(find_sample_axes(build.graph(), sample_axes)) {}
 
   // Empty where the value is neither a mean nor a sum. Recursion is bounded: each step goes to an operand, at most kDepth times.
-  std::optional<Loss> analyze(ValueId id, int depth = 0) {
+  std::optional<Form> analyze(ValueId id, int depth = 0) {
     constexpr int kDepth = 64;
     const NodeId producer = build_.graph().values[id].producer;
     if (producer == kNone || depth > kDepth || elements(build_.shape(id)) != 1) return std::nullopt;
@@ -55,7 +61,7 @@ class LossForm {
       case OpKind::reduce_sum:
         return reduction(node, depth);
       case OpKind::cross_entropy:
-        if (node.outputs[0] == id) return Loss{id, kNone, "sum of cross entropies"};
+        if (node.outputs[0] == id) return Form({id, kNone, "sum of cross entropies"});
         return std::nullopt;
       default:
         return std::nullopt;
@@ -68,27 +74,33 @@ class LossForm {
     return build_.graph().values[id].constant.get(0);
   }
 
-  std::optional<Loss> scaled(std::optional<Loss> form, double factor) {
+  std::optional<Form> scaled(std::optional<Form> form, double factor) {
     if (!form || factor == 1) return form;
+    for (double& f : form->factors) f *= factor;
+    return with_sum_scaled(std::move(form), factor);
+  }
+
+  std::optional<Form> with_sum_scaled(std::optional<Form> form, double factor) {
+    if (factor == 1) return form;
     form->sum = build_.add(OpKind::mul, {form->sum, build_.scalar(factor, build_.dtype(form->sum))});
     return form;
   }
 
-  std::optional<Loss> product(const Node& node, int depth) {
+  std::optional<Form> product(const Node& node, int depth) {
     for (int i = 0; i < 2; ++i)
       if (const auto factor = constant_scalar(node.inputs[i])) return scaled(analyze(node.inputs[1 - i], depth + 1), *factor);
     return std::nullopt;
   }
 
-  std::optional<Loss> quotient(const Node& node, int depth) {
+  std::optional<Form> quotient(const Node& node, int depth) {
     if (const auto divisor = constant_scalar(node.inputs[1])) return scaled(analyze(node.inputs[0], depth + 1), 1 / *divisor);
     const NodeId producer = build_.graph().values[node.inputs[0]].producer;
     if (producer == kNone) return std::nullopt;
     const Node& entropy = build_.graph().nodes[producer];
     if (entropy.op == OpKind::cross_entropy && node.inputs[0] == entropy.outputs[0] && node.inputs[1] == entropy.outputs[1])
-      return Loss{node.inputs[0], node.inputs[1], "mean of cross entropies over the labels that count"};
+      return Form({node.inputs[0], node.inputs[1], "mean of cross entropies over the labels that count"});
     if (!is_sum_of_data(node.inputs[1])) return std::nullopt;
-    std::optional<Loss> form = analyze(node.inputs[0], depth + 1);
+    std::optional<Form> form = analyze(node.inputs[0], depth + 1);
     if (!form || form->weight != kNone) return std::nullopt;
     form->weight = build_.reshape(node.inputs[1], {});
     form->description += " over a sum of the data";
@@ -112,7 +124,7 @@ class LossForm {
     return !trained[id];
   }
 
-  std::optional<Loss> reduction(const Node& node, int depth) {
+  std::optional<Form> reduction(const Node& node, int depth) {
     const ValueId x = node.inputs[0];
     const int64_t count = elements(build_.shape(x));
     const SampleAxis::Kind from = samples_[x].kind;
@@ -121,7 +133,7 @@ class LossForm {
     const bool mean = node.op == OpKind::reduce_mean;
     if (!mean && from == SampleAxis::Kind::none) return std::nullopt;
     if (from == SampleAxis::Kind::folded && !folded_by(x, node.op)) return std::nullopt;
-    Loss loss{total(build_, x), kNone, fmt::format("{} over {} elements", mean ? "mean" : "sum", count)};
+    Form loss({total(build_, x), kNone, fmt::format("{} over {} elements", mean ? "mean" : "sum", count)});
     if (mean) loss.weight = build_.scalar(static_cast<double>(count), build_.dtype(x));
     return loss;
   }
@@ -134,8 +146,8 @@ class LossForm {
   }
 
   // Two terms whose weights are the same value, or constants: the second is brought to the first's denominator.
-  std::optional<Loss> combined(const Node& node, double sign, int depth) {
-    std::optional<Loss> a = analyze(node.inputs[0], depth + 1), b = analyze(node.inputs[1], depth + 1);
+  std::optional<Form> combined(const Node& node, double sign, int depth) {
+    std::optional<Form> a = analyze(node.inputs[0], depth + 1), b = analyze(node.inputs[1], depth + 1);
     if (!a || !b || (a->weight == kNone) != (b->weight == kNone)) return std::nullopt;
     double factor = sign;
     if (a->weight != b->weight) {
@@ -143,7 +155,8 @@ class LossForm {
       if (!left || !right) return std::nullopt;
       factor *= *left / *right;
     }
-    b = scaled(b, factor);
+    a->factors.insert(a->factors.end(), b->factors.begin(), b->factors.end());
+    b = with_sum_scaled(std::move(b), factor);
     a->sum = build_.add(OpKind::add, {build_.reshape(a->sum, {}), build_.reshape(b->sum, {})});
     a->description += " + " + b->description;
     return a;
@@ -153,23 +166,49 @@ class LossForm {
   std::vector<SampleAxis> samples_;  // of the values that were there before
 };
 
+// A sum that the model divides by its number of samples is a mean over them.
+void apply_sample_count(FoldingBuilder& build, Form& form, const TwiceTheSamples& twice, const std::string& origin) {
+  if (twice.factors.size() != form.factors.size()) return;
+  const auto all_grow_by = [&](double ratio) {
+    return std::equal(form.factors.begin(), form.factors.end(), twice.factors.begin(),
+                      [&](double once, double two) { return std::abs(two - ratio * once) <= 1e-6 * std::abs(two); });
+  };
+  if (all_grow_by(1)) return;
+  if (form.weight != kNone || !all_grow_by(0.5))
+    throw Error(
+        fmt::format("the loss that ends in node '{}' has a factor that depends on the number of samples, so that micro-batches cannot be "
+                    "combined; use a mean, or one micro-batch",
+                    origin));
+  const DType dtype = build.dtype(form.sum);
+  form.sum = build.add(OpKind::mul, {form.sum, build.scalar(static_cast<double>(twice.samples), dtype)});
+  form.weight = build.scalar(static_cast<double>(twice.samples), dtype);
+  form.description += fmt::format(" over {} samples", twice.samples);
+}
+
 }  // namespace
 
-Loss attach_loss(FoldingBuilder& build, ValueId loss, int64_t micro_batches, const std::map<ValueId, int>& sample_axes) {
+std::vector<double> loss_factors(FoldingBuilder& build, ValueId loss, const std::map<ValueId, int>& sample_axes) {
+  const std::optional<Form> form = LossForm(build, sample_axes).analyze(loss);
+  return form ? form->factors : std::vector<double>{};
+}
+
+Loss attach_loss(FoldingBuilder& build, ValueId loss, int64_t micro_batches, const std::map<ValueId, int>& sample_axes,
+                 const TwiceTheSamples& twice) {
   const Value& value = build.graph().values[loss];
   if (!is_floating(value.dtype) || elements(value.shape) != 1)
     throw Error(fmt::format("the loss '{}' is {} of shape {}; it must be one floating-point number", value.name, dtype_name(value.dtype),
                             to_string(value.shape)));
   const std::string origin = value.producer == kNone ? value.name : build.graph().nodes[value.producer].origin;
-  std::optional<Loss> form = LossForm(build, sample_axes).analyze(loss);
+  std::optional<Form> form = LossForm(build, sample_axes).analyze(loss);
   if (!form) {
     if (micro_batches > 1)
       throw Error(
           fmt::format("the loss ends in node '{}', which is neither a mean nor a sum over samples, so that {} micro-batches cannot be "
                       "combined; use one micro-batch",
                       origin, micro_batches));
-    form = Loss{loss, build.scalar(1, build.dtype(loss)), fmt::format("value of node '{}', one micro-batch", origin)};
+    form = Form({loss, build.scalar(1, build.dtype(loss)), fmt::format("value of node '{}', one micro-batch", origin)});
   }
+  if (micro_batches > 1) apply_sample_count(build, *form, twice, origin);
   form->sum = build.reshape(form->sum, {});
   return *form;
 }

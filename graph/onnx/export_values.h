@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/output_file.h"
 #include "graph/onnx/exporter.h"
-#include "graph/onnx/output_file.h"
 
 namespace zeroplan {
 

@@ -11,11 +11,11 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/mapped_file.h"
+#include "base/output_file.h"
 #include "graph/onnx/export_splits.h"
 #include "graph/onnx/export_values.h"
 #include "graph/onnx/limits.h"
-#include "graph/onnx/mapped_file.h"
-#include "graph/onnx/output_file.h"
 #include "graph/onnx/wire_walk.h"
 
 namespace zeroplan {

@@ -4,12 +4,14 @@
 
 #include <fmt/format.h>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "graph/onnx/bind_dims.h"
 #include "graph/onnx/compact.h"
 #include "graph/onnx/graph_decoder.h"
 #include "graph/onnx/loss.h"
 #include "graph/onnx/read_model.h"
+#include "graph/onnx/sample_axes.h"
 
 namespace zeroplan {
 namespace {
@@ -22,7 +24,7 @@ void append(std::vector<std::string>& to, const std::vector<std::string>& from) 
 
 class Import {
  public:
-  Import(const std::string& path, const ImportOptions& options) : options_(options), files_(path) {}
+  Import(const OnnxModel& model, WeightFiles& files, const ImportOptions& options) : options_(options), files_(files), model_(model) {}
 
   ImportedModel run() {
     decode();
@@ -42,7 +44,6 @@ class Import {
 
  private:
   void decode() {
-    model_ = read_model(files_, true);
     fill_header();
     const LossSpec spec = parse_loss(options_.loss, model_.graph);
     const std::set<std::string> wanted = {spec.output};
@@ -57,7 +58,7 @@ class Import {
     decoder.add_inputs(dims_);
     decoder.decode(wanted);
     if (!decoder.problems().empty()) refuse(decoder.problems(), roles, wanted);
-    set_loss(spec, decoder);
+    set_loss(spec, roles, decoder);
     finish(roles, decoder);
   }
 
@@ -79,21 +80,45 @@ class Import {
     out_.loss_candidates = list_loss_candidates(model_.graph);
   }
 
-  void set_loss(const LossSpec& spec, GraphDecoder& decoder) {
+  void set_loss(const LossSpec& spec, const RolePlan& roles, GraphDecoder& decoder) {
     const ValueId output = decoder.find(spec.output);
     if (output == kNone) throw Error(fmt::format("output '{}' is not computed by the model", spec.output));
+    const TwiceTheSamples twice = with_twice_the_samples(spec, roles);
+    if (twice.mixed)
+      throw Error(
+          fmt::format("output '{}' depends on how the samples of a batch lie together, so that {} micro-batches would not give the result "
+                      "of the whole batch; use one micro-batch",
+                      spec.output, options_.micro_batches));
     decoder.build().set_origin("loss");
     if (spec.kind == LossSpec::Kind::output) {
-      out_.graph.loss = attach_loss(decoder.build(), output, options_.micro_batches, sample_axes(decoder));
+      out_.graph.loss = attach_loss(decoder.build(), output, options_.micro_batches, sample_axes(decoder, dims_), twice);
       return;
     }
     const ValueId labels = label_input(spec, output, decoder);
     out_.graph.loss = build_loss(decoder.build(), spec, output, labels);
   }
 
-  std::map<ValueId, int> sample_axes(GraphDecoder& decoder) const {
+  TwiceTheSamples with_twice_the_samples(const LossSpec& spec, const RolePlan& roles) {
+    if (options_.micro_batches <= 1 || dims_.sample_symbol.empty() || dims_.samples <= 0) return {};
+    ImportOptions options = options_;
+    options.samples = checked_mul(2, dims_.samples);
+    if (options.dims.count(dims_.sample_symbol)) options.dims[dims_.sample_symbol] = options.samples;
+    const BoundDims dims = bind_dims(model_.graph, options, spec.labels);
+    Graph graph;
+    graph.parameters = roles.parameters;
+    GraphDecoder decoder(model_, files_, roles, options_.precision, graph);
+    decoder.add_inputs(dims);
+    decoder.decode({spec.output});
+    const ValueId loss = decoder.problems().empty() ? decoder.find(spec.output) : kNone;
+    if (loss == kNone) return {};
+    const std::map<ValueId, int> axes = sample_axes(decoder, dims);
+    const bool mixed = find_sample_axes(graph, axes)[loss].kind == SampleAxis::Kind::mixed;
+    return {dims_.samples, loss_factors(decoder.build(), loss, axes), mixed};
+  }
+
+  static std::map<ValueId, int> sample_axes(GraphDecoder& decoder, const BoundDims& dims) {
     std::map<ValueId, int> axes;
-    for (const BoundInput& input : dims_.inputs)
+    for (const BoundInput& input : dims.inputs)
       if (const ValueId id = decoder.find(input.name); id != kNone && input.sample_axis >= 0) axes[id] = input.sample_axis;
     return axes;
   }
@@ -172,8 +197,8 @@ class Import {
   }
 
   const ImportOptions& options_;
-  WeightFiles files_;
-  OnnxModel model_;
+  WeightFiles& files_;
+  const OnnxModel& model_;
   BoundDims dims_;
   ImportedModel out_;
 };
@@ -191,19 +216,30 @@ auto guarded(const std::string& path, Fn&& fn) {
 
 }  // namespace
 
-ImportedModel import_model(const std::string& path, const ImportOptions& options) {
-  return guarded(path, [&] { return Import(path, options).run(); });
+struct ModelFile::Contents {
+  explicit Contents(const std::string& path) : files(path), model(read_model(files)) {}
+  WeightFiles files;
+  OnnxModel model;
+};
+
+ModelFile::ModelFile(const std::string& path) : contents_(guarded(path, [&] { return std::make_unique<Contents>(path); })) {}
+
+ModelFile::~ModelFile() = default;
+
+ModelPeek ModelFile::peek() const {
+  return guarded(contents_->model.path, [&] { return peek_dims(contents_->model.graph); });
 }
 
-ImportedModel inspect_model(const std::string& path, const ImportOptions& options, std::vector<std::string>& problems) {
-  return guarded(path, [&] { return Import(path, options).inspect(problems); });
+ImportedModel ModelFile::decode(const ImportOptions& options) const {
+  return guarded(contents_->model.path, [&] { return Import(contents_->model, contents_->files, options).run(); });
 }
 
-ModelPeek peek_model(const std::string& path) {
-  return guarded(path, [&] {
-    WeightFiles files(path);
-    return peek_dims(read_model(files, false).graph);
-  });
+ImportedModel ModelFile::inspect(const ImportOptions& options, std::vector<std::string>& problems) const {
+  return guarded(contents_->model.path, [&] { return Import(contents_->model, contents_->files, options).inspect(problems); });
 }
+
+ImportedModel import_model(const std::string& path, const ImportOptions& options) { return ModelFile(path).decode(options); }
+
+ModelPeek peek_model(const std::string& path) { return ModelFile(path).peek(); }
 
 }  // namespace zeroplan

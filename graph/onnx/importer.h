@@ -1,6 +1,7 @@
 #pragma once
 // An ONNX file to a Graph: forward nodes in internal form, static shapes, parameters with roles and sources, loss attached.
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -53,13 +54,6 @@ struct ImportedModel {
   int opset = 0;
 };
 
-// Throws ErrorList with every problem of the model (unbound dims, unsupported nodes, ops without gradient on a path from a trainable
-// parameter to the loss), or Error where reading cannot go on. Reads no weight bytes of parameters beyond what tie and role rules need.
-ImportedModel import_model(const std::string& path, const ImportOptions& options);
-
-// As import_model, but what stands in the way goes to `problems` and the model comes back as far as it got: roles, loss candidates, producer.
-ImportedModel inspect_model(const std::string& path, const ImportOptions& options, std::vector<std::string>& problems);
-
 // What must be known before samples per micro-batch are: the batch that the file bakes in (0: symbolic, or no batch).
 struct ModelPeek {
   int64_t baked_batch = 0;
@@ -67,6 +61,26 @@ struct ModelPeek {
   std::string sample_symbol;                                   // binds to samples per micro-batch; empty: baked, or none
   std::map<std::string, std::vector<std::string>> input_dims;  // input -> its axes as text: a number, or a symbol
 };
+
+// A file that is read, checked and converted once, for all that is asked of it. Throws Error where that cannot be.
+class ModelFile {
+ public:
+  explicit ModelFile(const std::string& path);
+  ~ModelFile();
+  ModelPeek peek() const;
+  // Throws ErrorList with every problem of the model (unbound dims, unsupported nodes, ops without gradient on a path from a
+  // trainable parameter to the loss), or Error where decoding cannot go on. Reads no weights beyond what tie and role rules need.
+  ImportedModel decode(const ImportOptions& options) const;
+  // As decode, but what stands in the way goes to `problems` and the model comes back as far as it got: roles, loss candidates, producer.
+  ImportedModel inspect(const ImportOptions& options, std::vector<std::string>& problems) const;
+
+ private:
+  struct Contents;
+  std::unique_ptr<Contents> contents_;
+};
+
+// For one question alone.
+ImportedModel import_model(const std::string& path, const ImportOptions& options);
 ModelPeek peek_model(const std::string& path);
 
 }  // namespace zeroplan

@@ -27,8 +27,17 @@ LossSpec parse_loss(const std::string& text, const OnnxGraph& graph);
 // A built-in over `scores` and `labels`.
 Loss build_loss(FoldingBuilder& build, const LossSpec& spec, ValueId scores, ValueId labels);
 Shape label_shape(const LossSpec& spec, const Shape& scores);
+// Constants that multiply the terms of `loss`, in order; empty where it is neither a mean nor a sum. Adds nodes.
+std::vector<double> loss_factors(FoldingBuilder& build, ValueId loss, const std::map<ValueId, int>& sample_axes);
+// What the same model read with twice the samples tells, such as what a shape is worth in sum / x.shape[0]. `samples`: of this one.
+struct TwiceTheSamples {
+  int64_t samples = 0;
+  std::vector<double> factors;  // empty: not known
+  bool mixed = false;           // samples meet each other before the loss
+};
 // Rewrites the scalar `loss` as sum over weight. Throws Error naming the node where it is neither a mean nor a sum and there is more
 // than one micro-batch. `sample_axes`: of the inputs that have one.
-Loss attach_loss(FoldingBuilder& build, ValueId loss, int64_t micro_batches, const std::map<ValueId, int>& sample_axes = {});
+Loss attach_loss(FoldingBuilder& build, ValueId loss, int64_t micro_batches, const std::map<ValueId, int>& sample_axes = {},
+                 const TwiceTheSamples& twice = {});
 
 }  // namespace zeroplan

@@ -16,9 +16,9 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/mapped_file.h"
 #include "graph/onnx/limits.h"
 #include "graph/onnx/locate.h"
-#include "graph/onnx/mapped_file.h"
 #include "graph/onnx/metadata.h"
 #include "graph/onnx/proto_checks.h"
 #include "graph/onnx/tensor_data.h"
@@ -49,8 +49,17 @@ void guarded(const char* what, Fn&& fn) {
   }
 }
 
+// `zeroplan new --no-weights` says so in the model's own properties.
+bool weights_absent(const onnx::ModelProto& model) {
+  for (const auto& entry : model.metadata_props())
+    if (entry.key() == "ai.zeroplan.weights" && entry.value() == "absent") return true;
+  return false;
+}
+
 // Tensors of the top-level graph by name. Initializers may not share a name with one another.
-StoredTensors locate_tensors(WeightFiles& files, const onnx::GraphProto& graph, const WireModel& wire) {
+StoredTensors locate_tensors(WeightFiles& files, const onnx::ModelProto& model, const WireModel& wire) {
+  if (weights_absent(model)) files.set_absent();
+  const onnx::GraphProto& graph = model.graph();
   StoredTensors stored;
   for (int i = 0; i < graph.initializer_size(); ++i) {
     const onnx::TensorProto& tensor = graph.initializer(i);
@@ -113,13 +122,6 @@ void check_and_convert(onnx::ModelProto& model, const WireModel& wire, int opset
   guarded("the model cannot be raised to a newer opset", [&] { model = onnx::version_conversion::ConvertVersion(model, kTargetOpset); });
 }
 
-// `zeroplan new --no-weights` says so in the model's own properties.
-bool weights_absent(const onnx::ModelProto& model) {
-  for (const auto& entry : model.metadata_props())
-    if (entry.key() == "ai.zeroplan.weights" && entry.value() == "absent") return true;
-  return false;
-}
-
 // The model file whole; of each external tensor its length, first and last kilobytes, so that terabytes need not be read to compile.
 std::string digest(WeightFiles& files, std::span<const std::byte> file, const StoredTensors& stored) {
   const std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> owner(XXH3_createState(), XXH3_freeState);
@@ -143,7 +145,7 @@ std::string digest(WeightFiles& files, std::span<const std::byte> file, const St
 
 }  // namespace
 
-OnnxModel read_model(WeightFiles& files, bool with_digest) {
+OnnxModel read_model(WeightFiles& files) {
   const MappedFile file(files.model_path());
   const WireModel wire = walk_model(file.bytes());
   onnx::ModelProto proto = parse(wire);
@@ -154,13 +156,20 @@ OnnxModel read_model(WeightFiles& files, bool with_digest) {
   check_tensors(proto, wire);
   check_functions(proto);
   model.metadata = read_metadata(proto);
-  if (weights_absent(proto)) files.set_absent();
-  const StoredTensors stored = locate_tensors(files, proto.graph(), wire);
-  if (with_digest) model.digest = digest(files, file.bytes(), stored);
+  const StoredTensors stored = locate_tensors(files, proto, wire);
+  model.digest = digest(files, file.bytes(), stored);
   check_and_convert(proto, wire, model.opset);
   model.decoded_opset = std::max(model.opset, kTargetOpset);
   model.graph = plain_graph(proto.graph(), stored);
   return model;
+}
+
+std::string read_digest(WeightFiles& files) {
+  const MappedFile file(files.model_path());
+  const WireModel wire = walk_model(file.bytes());
+  const onnx::ModelProto proto = parse(wire);
+  check_tensors(proto, wire);
+  return digest(files, file.bytes(), locate_tensors(files, proto, wire));
 }
 
 }  // namespace zeroplan

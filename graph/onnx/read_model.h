@@ -8,7 +8,8 @@
 namespace zeroplan {
 
 // Throws Error on anything that is no sound model. Copies no weights of kStripBytes or more.
-// `with_digest` reads the whole file and the external data for OnnxModel::digest.
-OnnxModel read_model(WeightFiles& files, bool with_digest);
+OnnxModel read_model(WeightFiles& files);
+// OnnxModel::digest alone: the bytes are hashed, ONNX's checks and conversions left out.
+std::string read_digest(WeightFiles& files);
 
 }  // namespace zeroplan

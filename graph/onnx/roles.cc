@@ -74,6 +74,13 @@ bool holds_infinity(WeightFiles& files, const OnnxTensor& tensor) {
   return std::any_of(first.begin(), first.end(), [](double x) { return std::isinf(x); });
 }
 
+// Gradients reach exponents too, but most are constants of the model: one is trained only where the file or --train says so.
+bool is_exponent(const std::vector<Use>& readers, const std::set<std::string>& reached) {
+  return std::any_of(readers.begin(), readers.end(), [&](const Use& use) {
+    return use.node->op == "Pow" && use.input == 1 && !use.node->outputs.empty() && reached.count(use.node->outputs[0]);
+  });
+}
+
 void decide(const OnnxModel& model, WeightFiles& files, const UseMap& uses, const std::set<std::string>& reached, bool constant_node,
             Candidate& c) {
   c.root = c.tensor->name;
@@ -81,8 +88,10 @@ void decide(const OnnxModel& model, WeightFiles& files, const UseMap& uses, cons
   if (known && c.role != Role::parameter) return;
   const auto readers = uses.find(c.tensor->name);
   if (!reached.count(c.tensor->name)) {
+    const bool exponent = readers != uses.end() && is_exponent(readers->second, reached);
+    if (known && exponent) return;
     c.role = Role::constant;
-    c.reason = readers == uses.end() ? "unused" : "no gradient path to the loss";
+    c.reason = readers == uses.end() ? "unused" : exponent ? "an exponent; --train trains it" : "no gradient path to the loss";
     return;
   }
   if (known) return;

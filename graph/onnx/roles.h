@@ -6,28 +6,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/patterns.h"
 #include "graph/onnx/importer.h"
 #include "graph/onnx/model.h"
 #include "graph/onnx/weights.h"
 
 namespace zeroplan {
-
-// Regular expressions found anywhere in a name. Throws Error on a malformed one.
-class Patterns {
- public:
-  Patterns(std::string option, const std::vector<std::string>& patterns);
-  ~Patterns();
-  Patterns(const Patterns&) = delete;
-  Patterns& operator=(const Patterns&) = delete;
-  bool matches(const std::string& name);     // marks the patterns that match as used
-  int first_match(const std::string& name);  // -1: none; marks
-  std::vector<std::string> unused() const;   // problem lines
-
- private:
-  struct Compiled;
-  std::string option_;
-  std::vector<Compiled> compiled_;
-};
 
 // One floating-point tensor of the model that could be a parameter.
 struct Candidate {

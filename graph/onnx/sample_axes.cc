@@ -2,12 +2,14 @@
 
 #include <algorithm>
 
+#include "graph/ops/scalar_reference.h"
+
 namespace zeroplan {
 namespace {
 
 using Kind = SampleAxis::Kind;
 
-constexpr SampleAxis kFolded{Kind::folded, -1}, kUnknown{Kind::unknown, -1};
+constexpr SampleAxis kFolded{Kind::folded, -1}, kMixed{Kind::mixed, -1}, kUnknown{Kind::unknown, -1};
 
 class Tracker {
  public:
@@ -33,7 +35,9 @@ class Tracker {
     const bool independent =
         std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId in) { return in == kNone || axes_[in].kind == Kind::none; });
     if (independent) return {};
-    if (node.op >= OpKind::neg && node.op <= OpKind::where) return aligned(node, node.outputs[output]);
+    for (const ValueId in : node.inputs)
+      if (in != kNone && axes_[in].kind == Kind::mixed) return kMixed;
+    if (elementwise_arity(node.op) > 0) return aligned(node, node.outputs[output]);
     const SampleAxis x = node.inputs[0] == kNone ? SampleAxis{} : axes_[node.inputs[0]];
     switch (node.op) {
       case OpKind::broadcast:
@@ -79,7 +83,7 @@ class Tracker {
       if (result.kind == Kind::none)
         result = here;
       else if (result.kind != here.kind || result.axis != here.axis)
-        return kUnknown;
+        return samples_ > 1 && result.kind != Kind::unknown && here.kind != Kind::unknown ? kMixed : kUnknown;
     }
     return result;
   }

@@ -46,10 +46,10 @@ bool equal_bytes(WeightFiles& files, const OnnxTensor& a, const OnnxTensor& b) {
   constexpr int64_t kBlock = 1 << 16;
   Blocks left(files, a), right(files, b);
   std::vector<std::byte> x, y;
-  const int64_t n = elements(a.shape);
+  const int64_t n = elements(a.shape), size = dtype_bytes(a.source.dtype);
   for (int64_t at = 0; at < n; at += kBlock) {
     const int64_t count = std::min(kBlock, n - at);
-    if (std::memcmp(left.read(at, count, x), right.read(at, count, y), x.size()) != 0) return false;
+    if (std::memcmp(left.read(at, count, x), right.read(at, count, y), count * size) != 0) return false;
   }
   return true;
 }

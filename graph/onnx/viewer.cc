@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/output_file.h"
 #include "graph/onnx/exporter.h"
-#include "graph/onnx/output_file.h"
 #include "graph/onnx/tensor_data.h"
 #include "graph/ops/op_def.h"
 
@@ -27,9 +27,9 @@ int onnx_type(DType dtype) {
     case DType::boolean:
       return kOnnxBool;
     case DType::f32:
-      break;
+      return kOnnxFloat;
   }
-  return kOnnxFloat;
+  unhandled_dtype(dtype);
 }
 
 void describe(const Value& value, onnx::ValueInfoProto& info) {

@@ -33,7 +33,7 @@ int WeightFiles::descriptor(const std::string& file) {
   if (found != open_.end()) return found->second;
   int fd = -1;
   if (file.empty()) {
-    fd = ::open(model_path_.c_str(), O_RDONLY | O_CLOEXEC);
+    fd = ::open(model_path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) throw Error(fmt::format("cannot open model '{}': {}", model_path_, std::strerror(errno)));
   } else {
     fd = open_beneath(folder(), file);

@@ -20,10 +20,15 @@ std::vector<OutputType> infer_binary(const Graph& graph, const Node& node) {
   expect_dtype(b, a.dtype, "b");
   const bool logical = node.op == OpKind::logical_and || node.op == OpKind::logical_or;
   if (logical) expect_dtype(a, DType::boolean, "a");
-  else if (node.op >= OpKind::relu_grad) floating_operand(graph, node, 0, "dy");
   else if (a.dtype == DType::boolean && node.op != OpKind::equal)
     throw Error(fmt::format("a '{}' is boolean, which {} does not take: insert a cast", a.name, op_name(node.op)));
   return {{gives_boolean(node.op) ? DType::boolean : a.dtype, broadcast_shapes(a.shape, b.shape)}};
+}
+
+std::vector<OutputType> infer_gradient(const Graph& graph, const Node& node) {
+  expect_inputs(node, 2, 2);
+  floating_operand(graph, node, 0, "dy");
+  return infer_binary(graph, node);
 }
 
 // Two's complement wrap, as the kernels do.
@@ -172,6 +177,12 @@ OpDef binary_def(void (*vjp)(VjpContext&)) {
   return def;
 }
 
+OpDef gradient_def() {
+  OpDef def = binary_def(nullptr);
+  def.infer = infer_gradient;
+  return def;
+}
+
 }  // namespace
 
 OpDef add_def() { return binary_def(add_vjp); }
@@ -188,10 +199,10 @@ OpDef less_equal_def() { return binary_def(zero_vjp); }
 OpDef greater_equal_def() { return binary_def(zero_vjp); }
 OpDef logical_and_def() { return binary_def(zero_vjp); }
 OpDef logical_or_def() { return binary_def(zero_vjp); }
-OpDef relu_grad_def() { return binary_def(nullptr); }
-OpDef gelu_grad_def() { return binary_def(nullptr); }
-OpDef silu_grad_def() { return binary_def(nullptr); }
-OpDef tanh_grad_def() { return binary_def(nullptr); }
-OpDef sigmoid_grad_def() { return binary_def(nullptr); }
+OpDef relu_grad_def() { return gradient_def(); }
+OpDef gelu_grad_def() { return gradient_def(); }
+OpDef silu_grad_def() { return gradient_def(); }
+OpDef tanh_grad_def() { return gradient_def(); }
+OpDef sigmoid_grad_def() { return gradient_def(); }
 
 }  // namespace zeroplan

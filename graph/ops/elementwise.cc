@@ -1,7 +1,6 @@
 #include "graph/ops/elementwise.h"
 
 #include <algorithm>
-#include <bit>
 
 #include <fmt/format.h>
 
@@ -15,14 +14,12 @@ namespace zeroplan {
 
 namespace {
 
-constexpr int kFields = 5;
 constexpr int kInPlaceOperands = 16;
 
 void check_code(const Node& node, const ElementwiseCode& code) {
   if (code.instructions.empty()) throw Error("has no instructions");
   int registers = static_cast<int>(node.inputs.size() + code.constants.size());
   for (const ElementwiseInstruction& step : code.instructions) {
-    if (!is_elementwise(step.op)) throw Error(fmt::format("operator {} may not stand in a chain", op_name(step.op)));
     const int operands[3] = {step.a, step.b, step.c};
     for (int i = 0; i < elementwise_arity(step.op); ++i)
       if (operands[i] < 0 || operands[i] >= registers)
@@ -66,32 +63,11 @@ void evaluate(const Node& node, std::span<const HostTensor> in, std::span<HostTe
 }
 
 double flops(const Graph& graph, const Node& node) {
-  const double steps = static_cast<double>(node.attributes.get_ints(Attr::code).size()) / kFields;
+  const auto steps = static_cast<double>(decode_elementwise(node.attributes).instructions.size());
   return steps * static_cast<double>(elements(graph.values[node.outputs[0]].shape));
 }
 
 }  // namespace
-
-Attributes encode_elementwise(const ElementwiseCode& code) {
-  std::vector<int64_t> words, constants;
-  for (const ElementwiseInstruction& step : code.instructions)
-    for (const int64_t word : {static_cast<int64_t>(step.op), int64_t{step.a}, int64_t{step.b}, int64_t{step.c}, int64_t{step.approximate}}) words.push_back(word);
-  for (const double value : code.constants) constants.push_back(std::bit_cast<int64_t>(value));
-  return {{Attr::code, words}, {Attr::constants, constants}};
-}
-
-ElementwiseCode decode_elementwise(const Attributes& attributes) {
-  const std::vector<int64_t>& words = attributes.get_ints(Attr::code);
-  if (words.size() % kFields != 0) throw Error(fmt::format("code has {} integers, not a multiple of {}", words.size(), kFields));
-  ElementwiseCode code;
-  for (size_t i = 0; i < words.size(); i += kFields) {
-    if (words[i] < 0 || words[i] > static_cast<int64_t>(OpKind::where)) throw Error(fmt::format("code holds the unknown operator {}", words[i]));
-    code.instructions.push_back({static_cast<OpKind>(words[i]), static_cast<int>(words[i + 1]), static_cast<int>(words[i + 2]),
-                                 static_cast<int>(words[i + 3]), static_cast<int>(words[i + 4])});
-  }
-  for (const int64_t bits : attributes.get_ints(Attr::constants)) code.constants.push_back(std::bit_cast<double>(bits));
-  return code;
-}
 
 // Not cast: a register has no type of its own.
 bool is_elementwise(OpKind op) { return op != OpKind::cast && elementwise_arity(op) > 0; }

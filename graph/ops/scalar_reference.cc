@@ -12,6 +12,15 @@ namespace {
 constexpr double kTanhScale = 0.7978845608028654;  // sqrt(2 / pi)
 constexpr double kTanhCubic = 0.044715;            // Hendrycks and Gimpel, "Gaussian Error Linear Units"
 
+constexpr int kArity[] = {
+#define ZP_OP(name) 0,
+#define ZP_UNARY_OP(name) 1,
+#define ZP_BINARY_OP(name) 2,
+#define ZP_TERNARY_OP(name) 3,
+#include "graph/ops/ops.def"
+#undef ZP_OP
+};
+
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 double gelu(double x, int approximate) {
@@ -100,12 +109,9 @@ double scalar_reference(OpKind op, double a, double b, double c, int approximate
   return 0;
 }
 
-int elementwise_arity(OpKind op) {
-  if (op == OpKind::where) return 3;
-  if (op >= OpKind::neg && op <= OpKind::is_nan) return 1;
-  if (op >= OpKind::add && op <= OpKind::sigmoid_grad) return 2;
-  return 0;
-}
+int elementwise_arity(OpKind op) { return kArity[static_cast<size_t>(op)]; }
+
+bool has_tanh_form(OpKind op) { return op == OpKind::gelu || op == OpKind::gelu_grad; }
 
 bool gives_boolean(OpKind op) {
   switch (op) {

@@ -8,6 +8,8 @@ namespace zeroplan {
 double scalar_reference(OpKind op, double a, double b, double c, int approximate);
 // Number of operands of an elementwise op; 0 for any other.
 int elementwise_arity(OpKind op);
+// gelu and gelu_grad, which `approximate` = 1 turns to their tanh form.
+bool has_tanh_form(OpKind op);
 // Comparisons, logical ops and is_nan: the result is boolean.
 bool gives_boolean(OpKind op);
 

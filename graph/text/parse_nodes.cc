@@ -46,9 +46,12 @@ HostTensor Parser::constant(Scanner& line, DType dtype, const Shape& shape) {
     return tensor;
   }
   for (int64_t i = 0; i < tensor.count(); ++i) {
-    if (dtype == DType::f32) tensor.mutable_as<float>()[i] = line.float_number();
-    else if (dtype == DType::f64) tensor.set(i, line.number());
-    else tensor.set_int(i, line.integer());
+    visit_dtype(dtype, [&](auto zero) {
+      using T = decltype(zero);
+      if constexpr (std::is_same_v<T, float>) tensor.mutable_as<T>()[i] = line.float_number();
+      else if constexpr (std::is_same_v<T, double>) tensor.mutable_as<T>()[i] = line.number();
+      else tensor.set_int(i, line.integer());
+    });
   }
   return tensor;
 }

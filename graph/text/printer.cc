@@ -45,9 +45,11 @@ std::string constant_text(const HostTensor& tensor) {
   if (tensor.count() > kPrintedElements || has_nan(tensor)) return " hex " + hex_bytes(tensor.data(), tensor.bytes());
   std::string text;
   for (int64_t i = 0; i < tensor.count(); ++i) {
-    if (tensor.dtype() == DType::f32) text += fmt::format(" {}", tensor.as<float>()[i]);
-    else if (tensor.dtype() == DType::f64) text += fmt::format(" {}", tensor.get(i));
-    else text += fmt::format(" {}", tensor.get_int(i));
+    text += visit_dtype(tensor.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      if constexpr (std::is_floating_point_v<T>) return fmt::format(" {}", tensor.as<T>()[i]);
+      else return fmt::format(" {}", tensor.get_int(i));
+    });
   }
   return text;
 }

@@ -55,6 +55,7 @@ inline void visit_element(DType dtype, const Fn& fn) {
     case DType::f32:
       return fn(float{});
   }
+  unhandled_dtype(dtype);
 }
 
 // to[0…n) from the elements at offset, offset + stride, …

@@ -1,7 +1,7 @@
 // Unary, binary and ternary elementwise operators and chains of them.
 #include <algorithm>
-#include <bit>
 
+#include "graph/ops/elementwise.h"
 #include "kernels/cpu/elementwise_engine.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/failures.h"
@@ -9,10 +9,6 @@
 namespace zeroplan::ZP_KERNEL_NAMESPACE {
 
 namespace {
-
-constexpr int kFields = 5;  // integers per instruction, see graph/ops/elementwise.h
-
-bool is_integer_type(DType dtype) { return dtype == DType::i64 || dtype == DType::i32; }
 
 template <typename T>
 void run_single(OpKind op, const KernelArgs& args) {
@@ -28,32 +24,37 @@ void run_single(OpKind op, const KernelArgs& args) {
 // Computed in the type of the operands; boolean and bytes as float, which is exact for them.
 void run_elementwise_op(OpKind op, const KernelArgs& args) {
   const DType dtype = args.inputs[args.input_count - 1].dtype;  // where: not the condition
-  if (dtype == DType::f64)
-    run_single<double>(op, args);
-  else if (is_integer_type(dtype))
-    run_single<int64_t>(op, args);
-  else
-    run_single<float>(op, args);
+  switch (dtype) {
+    case DType::f64:
+      return run_single<double>(op, args);
+    case DType::i64:
+    case DType::i32:
+      return run_single<int64_t>(op, args);
+    case DType::f32:
+    case DType::u8:
+    case DType::boolean:
+      return run_single<float>(op, args);
+  }
+  unhandled_dtype(dtype);
 }
 
 template <typename T>
 void run_program(const KernelArgs& args) {
-  const std::vector<int64_t>& code = args.attributes->get_ints(Attr::code);
-  const std::vector<int64_t>& constants = args.attributes->get_ints(Attr::constants);
+  const ElementwiseCode& code = *args.chain;
   Chain<T> chain;
   chain.operand_count = args.input_count;
-  chain.constant_count = static_cast<int>(constants.size());
-  chain.instruction_count = static_cast<int>(code.size()) / kFields;
+  chain.constant_count = static_cast<int>(code.constants.size());
+  chain.instruction_count = static_cast<int>(code.instructions.size());
   if (chain.operand_count > kMaxChainOperands || chain.constant_count > kMaxChainInstructions ||
       chain.instruction_count > kMaxChainInstructions || chain.registers() > kMaxChainRegisters) {
     chain_too_long();
   }
-  for (int i = 0; i < chain.constant_count; ++i) chain.constants[i] = std::bit_cast<double>(constants[i]);
+  for (int i = 0; i < chain.constant_count; ++i) chain.constants[i] = code.constants[i];
   for (int i = 0; i < chain.instruction_count; ++i) {
-    const int64_t* words = code.data() + i * kFields;
+    const ElementwiseInstruction& from = code.instructions[i];
     auto& step = chain.instructions[i];
-    step.run = block_function<T>(static_cast<OpKind>(words[0]), words[4]);
-    for (int k = 0; k < 3; ++k) step.operands[k] = static_cast<int>(words[1 + k]);
+    step.run = block_function<T>(from.op, from.approximate);
+    step.operands[0] = from.a, step.operands[1] = from.b, step.operands[2] = from.c;
   }
   run_chain(chain, args.inputs, args.outputs[0], args.threads);
 }

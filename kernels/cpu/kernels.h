@@ -11,9 +11,13 @@ namespace zeroplan::ZP_KERNEL_NAMESPACE {
 // Calls fn with a float or double zero. Kernels of floating-point ops exist in these two types; infer lets no other through.
 template <typename Fn>
 inline void visit_floating(DType dtype, const Fn& fn) {
-  if (dtype == DType::f64)
-    fn(double{});
-  else
-    fn(float{});
+  switch (dtype) {
+    case DType::f32:
+      return fn(float{});
+    case DType::f64:
+      return fn(double{});
+    default:
+      unhandled_dtype(dtype);
+  }
 }
 }  // namespace zeroplan::ZP_KERNEL_NAMESPACE

@@ -14,6 +14,8 @@ namespace zeroplan::ZP_KERNEL_NAMESPACE {
 
 namespace {
 
+constexpr int64_t kMatmulColumns = 4096;  // with at most 384 rows of b at a time: 6 MiB of packed b
+
 // A matrix as a product takes it: rows are contiguous, or (transposed) columns are.
 struct MatrixForm {
   bool transposed = false;
@@ -28,10 +30,14 @@ MatrixForm matrix_form(int64_t rows, int64_t columns, int64_t row_stride, int64_
   return {true, columns <= 1 ? std::max<int64_t>(rows, 1) : column_stride};
 }
 
-// c[m,n] = a[m,k] · b[k,n], row-major, C with leading dimension ldc.
+// c[m,n] = a[m,k] · b[k,n], row-major, C with leading dimension ldc. By column blocks: sgemm packs all columns of b that it is given.
 void product(MatrixForm fa, MatrixForm fb, int64_t m, int64_t n, int64_t k, const float* a, const float* b, float* c, int64_t ldc) {
-  const dnnl_status_t status = dnnl_sgemm(fa.transposed ? 'T' : 'N', fb.transposed ? 'T' : 'N', m, n, k, 1, a, fa.ld, b, fb.ld, 0, c, ldc);
-  check(status == dnnl_success, "dnnl_sgemm refused a product");
+  for (int64_t first = 0; first < n; first += kMatmulColumns) {
+    const int64_t columns = std::min(kMatmulColumns, n - first);
+    const dnnl_status_t status = dnnl_sgemm(fa.transposed ? 'T' : 'N', fb.transposed ? 'T' : 'N', m, columns, k, 1, a, fa.ld,
+                                            b + first * (fb.transposed ? fb.ld : 1), fb.ld, 0, c + first, ldc);
+    check(status == dnnl_success, "dnnl_sgemm refused a product");
+  }
 }
 void product(MatrixForm fa, MatrixForm fb, int64_t m, int64_t n, int64_t k, const double* a, const double* b, double* c, int64_t ldc) {
   const auto form = [](MatrixForm f) { return f.transposed ? CblasTrans : CblasNoTrans; };

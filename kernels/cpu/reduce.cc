@@ -159,14 +159,22 @@ void run_reduce(const KernelArgs& args, bool mean) {
   if (count_elements(y) == 0) return;
   ReduceSpaces s = split_axes(args);
   const double divisor = mean ? s.divisor : 1;
-  if (x.dtype == DType::f32)
-    reduce<Op, float, double>(s, static_cast<const float*>(x.data), static_cast<float*>(y.data), divisor, args.threads);
-  else if (x.dtype == DType::f64)
-    reduce<Op, double, double>(s, static_cast<const double*>(x.data), static_cast<double*>(y.data), divisor, args.threads);
-  else if (x.dtype == DType::i64)
-    reduce<Op, int64_t, int64_t>(s, static_cast<const int64_t*>(x.data), static_cast<int64_t*>(y.data), 1, args.threads);
-  else
-    reduce<Op, int32_t, int64_t>(s, static_cast<const int32_t*>(x.data), static_cast<int32_t*>(y.data), 1, args.threads);
+  const auto run = [&](auto element, auto sum, double by) {
+    using T = decltype(element);
+    reduce<Op, T, decltype(sum)>(s, static_cast<const T*>(x.data), static_cast<T*>(y.data), by, args.threads);
+  };
+  switch (x.dtype) {
+    case DType::f32:
+      return run(float{}, double{}, divisor);
+    case DType::f64:
+      return run(double{}, double{}, divisor);
+    case DType::i64:
+      return run(int64_t{}, int64_t{}, 1);
+    case DType::i32:
+      return run(int32_t{}, int64_t{}, 1);
+    default:
+      unhandled_dtype(x.dtype);
+  }
 }
 
 }  // namespace

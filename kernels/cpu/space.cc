@@ -21,8 +21,6 @@ int64_t Space::outer() const {
   return n;
 }
 
-bool Space::one_run(int operand) const { return rank == 1 && strides[operand][0] == 1; }
-
 bool Space::constant(int operand) const {
   for (int i = 0; i < rank; ++i) {
     if (strides[operand][i] != 0) return false;

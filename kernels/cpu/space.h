@@ -14,8 +14,6 @@ struct Space {
   int64_t inner() const { return dims[rank - 1]; }
   int64_t inner_stride(int operand) const { return strides[operand][rank - 1]; }
   int64_t outer() const;
-  // Is the operand one run of memory in the order of the space?
-  bool one_run(int operand) const;
   bool constant(int operand) const;  // all strides 0
 };
 

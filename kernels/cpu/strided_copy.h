@@ -10,12 +10,18 @@ void copy_strided(const TensorView& from, const TensorView& to, int threads);
 // The type of the same size that bytes are moved as.
 template <typename Fn>
 inline void visit_width(DType dtype, const Fn& fn) {
-  if (dtype == DType::f32 || dtype == DType::i32)
-    fn(uint32_t{});
-  else if (dtype == DType::f64 || dtype == DType::i64)
-    fn(uint64_t{});
-  else
-    fn(uint8_t{});
+  switch (dtype) {
+    case DType::f32:
+    case DType::i32:
+      return fn(uint32_t{});
+    case DType::f64:
+    case DType::i64:
+      return fn(uint64_t{});
+    case DType::u8:
+    case DType::boolean:
+      return fn(uint8_t{});
+  }
+  unhandled_dtype(dtype);
 }
 
 }  // namespace zeroplan::ZP_KERNEL_NAMESPACE

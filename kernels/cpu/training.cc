@@ -20,9 +20,11 @@ double read_scalar(const TensorView& x) {
       return static_cast<double>(*static_cast<const int64_t*>(x.data));
     case DType::i32:
       return *static_cast<const int32_t*>(x.data);
-    default:
+    case DType::u8:
+    case DType::boolean:
       return *static_cast<const uint8_t*>(x.data);
   }
+  unhandled_dtype(x.dtype);
 }
 
 // The sum of the limbs, rounded once, as mantissa · 2^exponent with the carries propagated.
@@ -85,7 +87,6 @@ void fold_metrics_kernel(const KernelArgs& args) {
   const bool finite = std::isfinite(loss) && std::isfinite(weight);
   report[kReportLoss] = loss;
   report[kReportWeight] = divisor;
-  report[kReportScale] = divisor > 0 ? 1 / divisor : 0;
   report[kReportFactor] = 1;
   report[kReportBadData] = metrics[metrics_bad_data(count)];
   report[kReportStop] = metrics[metrics_stop(count)];

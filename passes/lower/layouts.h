@@ -14,6 +14,9 @@ struct Layout {
   bool possible = true; // false: the chain needs a copy
 };
 
+// Every value as the root of itself: contiguous, but for outputs that are seen through one transpose alone and whose kernel can write so that
+// this transpose is contiguous.
+std::vector<Layout> root_layouts(const Graph& graph);
 // Layout of every value in one pass over the nodes. Values without producer and outputs of steps are roots; so are the outputs of unit_view.
 std::vector<Layout> value_layouts(const Graph& graph);
 // Output `output` of a view node, given its operand's layout.

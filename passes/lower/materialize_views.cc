@@ -11,9 +11,7 @@ namespace {
 
 class Materializer {
  public:
-  explicit Materializer(Graph& graph) : graph_(graph), edits_(graph) {
-    for (ValueId id = 0; id < static_cast<ValueId>(graph.values.size()); ++id) layouts_.push_back({id, contiguous_strides(graph.values[id].shape)});
-  }
+  explicit Materializer(Graph& graph) : graph_(graph), edits_(graph), layouts_(root_layouts(graph)) {}
 
   bool run() {
     for (NodeId id = 0; id < static_cast<NodeId>(graph_.nodes.size()); ++id) {

@@ -6,7 +6,7 @@
 
 namespace zeroplan {
 
-// Model path, digests and tool version are left to the caller.
+// Model path, digests, tool version and the list of options are left to the caller.
 PlanHeader plan_header(const CompileOptions& options, const Loss& loss, int max_live_units);
 
 }  // namespace zeroplan

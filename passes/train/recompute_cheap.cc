@@ -5,20 +5,28 @@
 #include "graph/ops/op_def.h"
 #include "passes/passes.h"
 #include "passes/simplify/rewrite.h"
-#include "passes/zero/node_edits.h"
-#include "passes/zero/use_intervals.h"
 
 namespace zeroplan {
 namespace {
 
 constexpr int64_t kSmallest = 4096;  // bytes below which an activation is not worth a step
 
+// By value: what the chain of views that ends in it shows.
+std::vector<ValueId> shown_roots(const Graph& graph) {
+  std::vector<ValueId> roots(graph.values.size());
+  for (ValueId id = 0; id < static_cast<ValueId>(roots.size()); ++id) roots[id] = id;
+  for (const Node& node : graph.nodes)
+    if (op_class(node.op) == OpClass::view)
+      for (ValueId output : node.outputs) roots[output] = roots[node.inputs[0]];
+  return roots;
+}
+
 bool is_cheap(OpKind op) { return is_elementwise(op) || op == OpKind::layer_norm || op == OpKind::rms_norm; }
 
 // Forward nodes from last to first: a clone reads operands, which makes those candidates with one more backward reader.
 class Recomputer {
  public:
-  explicit Recomputer(Graph& graph) : graph_(graph), roots_(view_roots(graph)), kept_(root_values(graph)), reads_(graph.values.size()) {
+  explicit Recomputer(Graph& graph) : graph_(graph), roots_(shown_roots(graph)), kept_(root_values(graph)), reads_(graph.values.size()) {
     for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes.size()); ++id) note_reads(id);
   }
 
@@ -26,10 +34,8 @@ class Recomputer {
     for (NodeId id = static_cast<NodeId>(graph_.nodes.size()) - 1; id >= 0; --id)
       if (is_worth_it(id)) recompute(id);
     if (groups_.empty()) return false;
-    NodeEdits edits(graph_);
-    for (auto group = groups_.rbegin(); group != groups_.rend(); ++group)
-      for (Node& node : group->nodes) edits.before(group->at, std::move(node));
-    return edits.apply();
+    insert_groups();
+    return true;
   }
 
  private:
@@ -132,6 +138,19 @@ class Recomputer {
   void redirect_groups(NodeId id, Group& group, std::map<ValueId, ValueId>& clone_of) {
     for (Group& later : groups_)
       for (Node& node : later.nodes) redirect(node, id, group, clone_of);
+  }
+
+  void insert_groups() {
+    std::map<NodeId, std::vector<Node>> before;
+    for (auto group = groups_.rbegin(); group != groups_.rend(); ++group)  // a clone stands behind those that it reads
+      for (Node& node : group->nodes) before[group->at].push_back(std::move(node));
+    std::vector<Node> nodes;
+    for (NodeId id = 0; id < static_cast<NodeId>(graph_.nodes.size()); ++id) {
+      if (const auto here = before.find(id); here != before.end()) nodes.insert(nodes.end(), here->second.begin(), here->second.end());
+      nodes.push_back(std::move(graph_.nodes[id]));
+    }
+    graph_.nodes = std::move(nodes);
+    graph_.reindex();
   }
 
   void note_clone(ValueId input, NodeId at) {

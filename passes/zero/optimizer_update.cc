@@ -11,11 +11,6 @@
 namespace zeroplan {
 namespace {
 
-std::string_view optimizer_name(OptimizerKind optimizer) {
-  constexpr std::string_view kNames[] = {"adamw", "adam", "sgd"};
-  return kNames[static_cast<size_t>(optimizer)];
-}
-
 std::vector<std::string> moment_names(const CompileOptions& options) {
   if (options.optimizer != OptimizerKind::sgd) return {"m", "v"};
   if (options.momentum != 0) return {"momentum"};

@@ -35,8 +35,7 @@ class Grouper {
         add_to_segment(p, segments.empty() ? kNone : segments[0]);
       }
     }
-    close_segment(true);
-    close_segment(false);
+    for (bool trainable : {true, false}) close_segment(trainable);
     for (auto& [segments, members] : far) add_far_groups(members);
     sort_groups();
     return std::move(groups_);
@@ -108,11 +107,15 @@ class Grouper {
   struct Open {
     ParameterGroup group, segment;
     int segment_id = kNone;
+    int previous = kNone;  // the group that was finished last on this side of a barrier
   };
 
   void add_to_segment(int32_t p, int segment) {
     if (barrier_) {  // parameters of a pattern lie in between: groups on both sides stay apart
-      for (bool trainable : {true, false}) close_segment(trainable);
+      for (bool trainable : {true, false}) {
+        close_segment(trainable);
+        open_[trainable].previous = kNone;
+      }
       barrier_ = false;
     }
     const bool trainable = gets_gradient(graph_, p);
@@ -126,7 +129,7 @@ class Grouper {
 
   void merge_segment(Open& open) {
     if (open.segment.parameters.empty()) return;
-    if (!open.group.parameters.empty() && !fits(open.group, open.segment.parameters)) flush(open.group);
+    if (!open.group.parameters.empty() && !fits(open.group, open.segment.parameters)) finish(open);
     open.group.parameters.insert(open.group.parameters.end(), open.segment.parameters.begin(), open.segment.parameters.end());
     open.segment.parameters.clear();
   }
@@ -134,14 +137,35 @@ class Grouper {
   void close_segment(bool trainable) {
     Open& open = open_[trainable];
     merge_segment(open);
-    flush(open.group);
+    finish(open);
   }
 
-  bool fits(const ParameterGroup& group, int32_t p) const { return fits(group, std::vector<int32_t>{p}); }
-  bool fits(const ParameterGroup& group, const std::vector<int32_t>& more) const {
-    if (graph_.parameters[group.parameters[0]].dtype != graph_.parameters[more[0]].dtype) return false;
+  // A group below an eighth of the target joins its neighbour, whatever the sum: units of their own cost a gather each.
+  void finish(Open& open) {
+    if (open.group.parameters.empty()) return;
+    const bool joins = open.previous != kNone && same_type(groups_[open.previous], open.group.parameters[0]) &&
+                       std::min(bytes_of(groups_[open.previous]), bytes_of(open.group)) < target_ / 8;
+    if (!joins) {
+      open.previous = static_cast<int>(groups_.size());
+      return flush(open.group);
+    }
+    std::vector<int32_t>& members = groups_[open.previous].parameters;
+    members.insert(members.end(), open.group.parameters.begin(), open.group.parameters.end());
+    open.group.parameters.clear();
+  }
+
+  bool same_type(const ParameterGroup& group, int32_t p) const {
+    return graph_.parameters[group.parameters[0]].dtype == graph_.parameters[p].dtype;
+  }
+  int64_t bytes_of(const ParameterGroup& group) const {
     int64_t bytes = 0;
     for (int32_t p : group.parameters) bytes += parameter_bytes(graph_, p);
+    return bytes;
+  }
+  bool fits(const ParameterGroup& group, int32_t p) const { return fits(group, std::vector<int32_t>{p}); }
+  bool fits(const ParameterGroup& group, const std::vector<int32_t>& more) const {
+    if (!same_type(group, more[0])) return false;
+    int64_t bytes = bytes_of(group);
     for (int32_t p : more) bytes += parameter_bytes(graph_, p);
     return bytes <= target_;
   }

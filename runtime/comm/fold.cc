@@ -30,6 +30,7 @@ void add_in_place(void* accumulator, const void* addend, int64_t elements, DType
       return add(static_cast<uint64_t*>(accumulator), static_cast<const uint64_t*>(addend), elements);
     default:
       require_summable(dtype);
+      unhandled_dtype(dtype);
   }
 }
 

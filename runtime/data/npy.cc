@@ -70,17 +70,17 @@ Shape parse_shape(const std::string& path, std::string_view text) {
 }
 
 // Header text and the offset of the data.
-std::pair<std::string_view, int64_t> split_header(const std::string& path, const FileMapping& file) {
+std::pair<std::string_view, int64_t> split_header(const std::string& path, const MappedFile& file) {
   const char* p = file.data();
-  if (file.bytes() < 10 || std::memcmp(p, "\x93NUMPY", 6) != 0)
+  if (file.size() < 10 || std::memcmp(p, "\x93NUMPY", 6) != 0)
     throw Error(fmt::format("{} is not a .npy file; save it with numpy.save", path));
   const int version = static_cast<unsigned char>(p[6]);
   if (version < 1 || version > 3) throw Error(fmt::format("{}: .npy version {}; versions 1 to 3 are read", path, version));
   const int width = version == 1 ? 2 : 4;
-  if (file.bytes() < 8 + width) throw Error(fmt::format("{}: the file ends within its header", path));
+  if (file.size() < 8 + width) throw Error(fmt::format("{}: the file ends within its header", path));
   int64_t length = 0;
   for (int i = 0; i < width; ++i) length |= static_cast<int64_t>(static_cast<unsigned char>(p[8 + i])) << (8 * i);
-  if (length > file.bytes() - 8 - width) throw Error(fmt::format("{}: the file ends within its header", path));
+  if (length > file.size() - 8 - width) throw Error(fmt::format("{}: the file ends within its header", path));
   return {std::string_view(p + 8 + width, static_cast<size_t>(length)), 8 + width + length};
 }
 
@@ -97,7 +97,7 @@ int64_t needed_bytes(const std::string& path, const Shape& shape, NpyType type) 
 int64_t npy_type_bytes(NpyType type) { return row(type).bytes; }
 const char* npy_type_name(NpyType type) { return row(type).descr; }
 
-NpyFile::NpyFile(const std::string& file_path) : path(file_path), mapping(std::make_unique<FileMapping>(file_path)) {
+NpyFile::NpyFile(const std::string& file_path) : path(file_path), mapping(std::make_unique<MappedFile>(file_path)) {
   const auto [header, offset] = split_header(path, *mapping);
   std::string_view descr = value_of(path, header, "'descr'");
   if (descr.size() >= 2 && (descr[0] == '\'' || descr[0] == '"')) descr = descr.substr(1, descr.size() - 2);
@@ -106,8 +106,8 @@ NpyFile::NpyFile(const std::string& file_path) : path(file_path), mapping(std::m
     throw Error(fmt::format("{}: stored in Fortran order; save it with numpy.ascontiguousarray", path));
   shape = parse_shape(path, value_of(path, header, "'shape'"));
   const int64_t needed = needed_bytes(path, shape, type);
-  if (needed > mapping->bytes() - offset)
-    throw Error(fmt::format("{}: shape {} needs {} bytes, the file holds {}", path, to_string(shape), needed, mapping->bytes() - offset));
+  if (needed > mapping->size() - offset)
+    throw Error(fmt::format("{}: shape {} needs {} bytes, the file holds {}", path, to_string(shape), needed, mapping->size() - offset));
   data = mapping->data() + offset;
 }
 

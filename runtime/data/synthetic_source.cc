@@ -2,19 +2,14 @@
 #include <limits>
 #include <vector>
 
+#include "base/random.h"
 #include "runtime/data/data_source.h"
 #include "runtime/data/sample_layout.h"
 
 namespace zeroplan {
 namespace {
 
-// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
-uint64_t mix(uint64_t x) {
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
+uint64_t mix(uint64_t x) { return SplitMix64(x).next(); }
 
 // Uniform in [-sqrt(3), sqrt(3)): mean 0, variance 1.
 double uniform(uint64_t bits) { return (static_cast<double>(bits >> 11) * 0x1p-53 * 2 - 1) * 1.7320508075688772; }

@@ -16,9 +16,9 @@ class TokenSource : public DataSource {
  public:
   TokenSource(const std::string& file, NpyType type, const Plan& plan, std::vector<int> shifts, int64_t window, double from, double to)
       : mapping_(file), type_(type), inputs_(plan.inputs), shifts_(std::move(shifts)), window_(window) {
-    const int64_t width = npy_type_bytes(type), all = mapping_.bytes() / width;
-    if (mapping_.bytes() % width != 0)
-      throw Error(fmt::format("{}: {} bytes are not whole tokens of {} bytes", file, mapping_.bytes(), width));
+    const int64_t width = npy_type_bytes(type), all = mapping_.size() / width;
+    if (mapping_.size() % width != 0)
+      throw Error(fmt::format("{}: {} bytes are not whole tokens of {} bytes", file, mapping_.size(), width));
     begin_ = static_cast<int64_t>(std::floor(from * static_cast<double>(all)));
     const int64_t end = static_cast<int64_t>(std::floor(to * static_cast<double>(all)));
     samples_ = std::max<int64_t>(0, (end - begin_ - 1) / window_);
@@ -42,7 +42,7 @@ class TokenSource : public DataSource {
   }
 
  private:
-  FileMapping mapping_;
+  MappedFile mapping_;
   NpyType type_;
   std::vector<PlanInput> inputs_;
   std::vector<int> shifts_;  // by input: 0 tokens, 1 next tokens

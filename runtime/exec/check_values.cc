@@ -46,8 +46,11 @@ int64_t first_bad(const TensorView& view, const UnitArgs& unit) {
 
 int64_t first_bad(const PreparedStep& s, const TensorView& view) {
   const bool flat = s.args.unit != nullptr && view.rank == 1 && view.dims[0] == s.unit.covered;
-  if (view.dtype == DType::f64) return flat ? first_bad<double>(view, s.unit) : first_bad<double>(view);
-  return flat ? first_bad<float>(view, s.unit) : first_bad<float>(view);
+  return visit_dtype(view.dtype, [&](auto zero) -> int64_t {
+    using T = decltype(zero);
+    if constexpr (std::is_floating_point_v<T>) return flat ? first_bad<T>(view, s.unit) : first_bad<T>(view);
+    return -1;
+  });
 }
 
 }  // namespace
@@ -55,7 +58,7 @@ int64_t first_bad(const PreparedStep& s, const TensorView& view) {
 void check_outputs(const PreparedStep& s) {
   for (size_t i = 0; i < s.outputs.size(); ++i) {
     const TensorView& view = s.outputs[i];
-    if (view.data == nullptr || !is_floating(view.dtype)) continue;
+    if (view.data == nullptr) continue;
     const int64_t bad = first_bad(s, view);
     if (bad < 0) continue;
     const PlanTensor& tensor = s.rank->plan->tensors[s.step->outputs[i].tensor];

@@ -40,6 +40,7 @@ void prepare_kernel(Rank& rank, PreparedStep& out) {
     set_covered(rank, step, out.unit);
   }
   if (step.kind != StepKind::kernel && step.kind != StepKind::copy) return;
+  if (step.op == OpKind::elementwise) out.chain = decode_elementwise(step.attributes);
   out.kernel = rank.core->options.kernel_of(step.op);
   if (out.kernel == nullptr) throw Error("this device has no kernel for the op", place_of(rank, step, out.index, out.program));
 }
@@ -97,6 +98,7 @@ void link_arguments(Rank& rank, PreparedStep& s) {
     s.args.workspace_bytes = tensor_span_bytes(w);
   }
   s.args.attributes = &s.step->attributes;
+  s.args.chain = &s.chain;
   s.args.unit = s.step->unit == kNone ? nullptr : &s.unit;
   s.args.scalars = &rank.scalars;
   s.args.threads = rank.plan->header.threads;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "graph/ops/elementwise.h"
 #include "kernels/kernel.h"
 #include "runtime/comm/communicator.h"
 #include "runtime/device/device.h"
@@ -30,6 +31,7 @@ struct PreparedStep {
   Kernel kernel = nullptr;
   std::vector<TensorView> inputs, outputs;
   UnitArgs unit;
+  ElementwiseCode chain;  // of an elementwise step
   KernelArgs args;
   // collectives: what is read, what is written, and the count (bytes of a gather, elements of a reduction)
   void* from = nullptr;

@@ -6,6 +6,8 @@
 #include <map>
 
 #include "base/checked.h"
+#include "runtime/plan/dump.h"
+#include "runtime/plan/reserve.h"
 
 namespace zeroplan {
 
@@ -241,20 +243,20 @@ LiveBytes live_bytes(const Plan& plan, const PlanProgram& program) {
 std::vector<MemoryRow> memory_rows(const Plan& plan) { return rows_of(plan, largest_peak(plan)); }
 
 std::string memory_table(const Plan& plan) {
-  static constexpr const char* kArenaNames[kArenas] = {"state", "transient", "staging"};
   const Peak peak = largest_peak(plan);
   std::string out = "memory per rank (bytes)\n";
   const std::vector<MemoryRow> rows = rows_of(plan, peak);
   int64_t sum = 0;
   for (int a = 0; a < kArenas; ++a) {
     for (const MemoryRow& row : rows)
-      if (row.arena == static_cast<Arena>(a)) out += fmt::format("  {:<10} {:<30} {:>16}\n", kArenaNames[a], row.name, row.bytes);
-    out += fmt::format("  {:<10} {:<30} {:>16}", kArenaNames[a], "total", plan.arena_bytes[a]);
+      if (row.arena == static_cast<Arena>(a)) out += fmt::format("  {:<10} {:<30} {:>16}\n", arena_name(static_cast<Arena>(a)), row.name, row.bytes);
+    out += fmt::format("  {:<10} {:<30} {:>16}", arena_name(static_cast<Arena>(a)), "total", plan.arena_bytes[a]);
     if (a == static_cast<int>(Arena::transient)) out += fmt::format("   lower bound {}", peak.live.peak);
     out += '\n';
     sum += plan.arena_bytes[a];
   }
   out += fmt::format("  {:<41} {:>16}\n", "sum", sum);
+  out += fmt::format("  {:<41} {:>16}   at most: packing buffers, threads, libraries\n", "reserve outside the arenas", reserve_bytes(plan));
   if (peak.live.peak_step >= 0)
     out +=
         fmt::format("  peak of the transient arena: {} step {}, where {} is the largest of its tensors; rows above are bytes live there\n",

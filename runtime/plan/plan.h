@@ -11,7 +11,7 @@
 
 namespace zeroplan {
 
-inline constexpr int kPlanFormat = 1;
+inline constexpr int kPlanFormat = 2;
 // Operands and Plan::source name the same values: a gathered copy carries the value of the parameter, and a view of a gathered copy (which
 // insert_all_gather cloned) the value of the view in the source graph.
 struct PlanValue {
@@ -60,7 +60,7 @@ struct PlanConstant {
 struct PlanHeader {
   int format = kPlanFormat;
   std::string tool_version;
-  std::string model_path;        // as given at compile
+  std::string model_path;        // as given at compile; relative to this process, or for `zeroplan run` to the plan's folder
   std::string model_digest;      // xxh128 of the model file, and the length and ends of each external tensor
   std::string digest;            // xxh128 of the plan without this field
   int ranks = 1;

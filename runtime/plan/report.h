@@ -12,8 +12,7 @@ inline int64_t metrics_stop(int64_t micro_batches) { return 2 * micro_batches + 
 // report: what an update leaves for the run loop and for the optimizer kernels.
 enum ReportField : int {
   kReportLoss,          // over the whole batch, before the update
-  kReportWeight,        // W: samples, tokens or class weights of the window
-  kReportScale,         // 1 / W that gradients are divided by: the divisor itself is kReportWeight (1 for a final sum)
+  kReportWeight,        // W that gradients are divided by: samples, tokens or class weights of the window; 1 for a final sum
   kReportNorm,          // global gradient norm before clipping
   kReportClippedNorm,   // after
   kReportFactor,        // clip factor

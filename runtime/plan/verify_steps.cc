@@ -3,6 +3,7 @@
 #include <exception>
 
 #include "graph/ops/op_def.h"
+#include "graph/ops/output_layout.h"
 #include "runtime/plan/verify_context.h"
 
 namespace zeroplan {
@@ -104,9 +105,9 @@ class StepFormat {
   void kernel() {
     if (op_class(step_.op) != OpClass::kernel) return fail(fmt::format("{} has no kernel", op_name(step_.op)));
     if (step_.outputs.empty()) return fail(fmt::format("{} has no output", op_name(step_.op)));
-    for (const Operand& o : step_.outputs)
-      if (!is_contiguous(tensor(o).shape, tensor(o).strides))
-        fail(fmt::format("{} is written through strides", context_.tensor_name(o.tensor)));
+    for (size_t i = 0; i < step_.outputs.size(); ++i)
+      if (const PlanTensor& t = tensor(step_.outputs[i]); !writes_layout(step_.op, static_cast<int>(i), t.shape, t.strides))
+        fail(fmt::format("{} is written through strides", context_.tensor_name(step_.outputs[i].tensor)));
     if (step_.op == OpKind::copy) copy();
     if (step_.op == OpKind::fill_padding && counts(unit().parameters.size(), 1) && whole_buffer(step_.outputs[0]))
       parts(step_.outputs[0], step_.inputs, 0, "reduce");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <onnx/onnx_pb.h>
 
+#include "base/random.h"
 #include "tests/e2e_support/golden.h"
 
 namespace zeroplan {
@@ -120,12 +121,8 @@ void TinyModel::save(const std::string& path) const { write_file(path, model_->S
 
 namespace {
 
-// SplitMix64 (Steele, Lea, Flood 2014) of the pair.
 uint64_t mixed(int seed, int64_t index) {
-  uint64_t z = (static_cast<uint64_t>(seed) << 32) + static_cast<uint64_t>(index + 1) * 0x9e3779b97f4a7c15ull;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-  return z ^ (z >> 31);
+  return SplitMix64::mix((static_cast<uint64_t>(seed) << 32) + static_cast<uint64_t>(index + 1) * SplitMix64::kStep);
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "graph/ops/elementwise.h"
+
 namespace zeroplan {
 
 namespace {
@@ -118,6 +120,8 @@ std::vector<HostTensor> run_case(const CaseGraph& built, RunOptions& options) {
   args.workspace = workspace.data();
   args.workspace_bytes = workspace_bytes;
   args.attributes = &node.attributes;
+  const ElementwiseCode chain = node.op == OpKind::elementwise ? decode_elementwise(node.attributes) : ElementwiseCode{};
+  args.chain = &chain;
   args.threads = options.threads;
   const std::vector<LaidOut> before = inputs;
   cpu_kernel(node.op, options.instruction_set)(args);

@@ -82,7 +82,6 @@ TEST(FoldMetrics, DividesByTheWeightOfTheWindow) {
   const Folded f = fold({3, 5, 1, 3, 0, 0}, 1);
   EXPECT_EQ(f.report[kReportLoss], 2);
   EXPECT_EQ(f.report[kReportWeight], 4);
-  EXPECT_EQ(f.report[kReportScale], 0.25);
   EXPECT_EQ(f.report[kReportSkip], 0);
   EXPECT_EQ(f.report[kReportFinite], 1);
   EXPECT_EQ(f.report[kReportFactor], 1);

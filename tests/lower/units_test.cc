@@ -71,6 +71,20 @@ TEST(PartitionUnits, LargerUnitBytesMergeNeighbours) {
   EXPECT_EQ(partitioned(residual(3, 8, 12, 50), options).units.size(), 2u);  // the tied table stays alone
 }
 
+TEST(PartitionUnits, SmallParametersJoinANeighbour) {
+  Graph graph;
+  Builder build(graph);
+  ValueId x = add_input(graph, "x", DType::f32, {4, 32});
+  for (const char* name : {"a", "b"}) {
+    const ValueId w = add_parameter(graph, std::string(name) + ".w", {32, 32}), bias = add_parameter(graph, std::string(name) + ".bias", {32});
+    x = build.add(OpKind::relu, {build.add(OpKind::add, {build.add(OpKind::matmul, {x, w}), bias})});
+  }
+  set_sum_loss(graph, x);
+  CompileOptions options = options_of(2, 3);
+  options.unit_bytes = 4 * 32 * 32;  // a weight alone fills it
+  EXPECT_THAT(unit_names(partitioned(std::move(graph), options)), testing::ElementsAre("a", "b"));
+}
+
 TEST(PartitionUnits, FrozenParametersHaveUnitsWithoutGradient) {
   Graph graph;
   Builder build(graph);

@@ -1,6 +1,7 @@
 // Models that must be refused: versions, paths, sizes, recursion, nesting, damaged bytes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <limits>
 
@@ -32,6 +33,13 @@ std::string refusal(const std::string& path) {
 TEST(Versions, TheUntouchedModelLoads) {
   TempFolder folder;
   EXPECT_EQ(refusal(small_regression().save(folder / "m.onnx")), "");
+}
+
+// Opening a pipe that nobody writes to would wait for ever.
+TEST(Files, APipeIsRefusedAtOnce) {
+  TempFolder folder;
+  ASSERT_EQ(mkfifo((folder / "m.onnx").c_str(), 0600), 0);
+  EXPECT_THAT(refusal(folder / "m.onnx"), HasSubstr("not a regular file"));
 }
 
 TEST(Versions, FutureAndMissingOnesAreRefused) {

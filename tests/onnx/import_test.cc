@@ -72,6 +72,29 @@ TEST(Ties, UnequalTablesStayApart) {
   EXPECT_EQ(import_model(m.save(folder / "m.onnx"), {}).graph.parameters.size(), 2u);
 }
 
+// Equal first and last elements tell nothing; a square transpose that was taken for a copy would be read the wrong way round.
+TEST(Ties, ASquareTransposeIsNoCopy) {
+  TempFolder folder;
+  ModelBuilder m;
+  m.input("x", {"1", "2"}).output("loss", {});
+  m.weight("a", {2, 2}, {1, 2, 3, 4});
+  m.weight("b", {2, 2}, {1, 3, 2, 4});
+  m.node("MatMul", {"x", "a"}, {"xa"});
+  m.node("MatMul", {"xa", "b"}, {"xab"});
+  ModelBuilder::set(m.node("ReduceSum", {"xab"}, {"loss"}), "keepdims", 0);
+  ImportOptions options;
+  options.tie = {"^[ab]$"};
+  const HostTensor x = HostTensor::of<float>(DType::f32, {1, 2}, {1, 10});
+  const ImportedModel model = import_model(m.save(folder / "m.onnx"), options);
+  ASSERT_EQ(model.graph.parameters.size(), 1u);
+  ASSERT_EQ(model.graph.parameters[0].aliases.size(), 1u);
+  EXPECT_TRUE(model.graph.parameters[0].aliases[0].transposed);
+  EXPECT_EQ(evaluate_loss(model, {{"x", x}}), 31 * 4 + 42 * 6);
+  const float other[] = {1, 5, 6, 4};
+  m.proto.mutable_graph()->mutable_initializer(1)->set_raw_data(other, sizeof other);
+  EXPECT_EQ(import_model(m.save(folder / "m.onnx"), options).graph.parameters.size(), 2u);
+}
+
 TEST(Roles, ScalarsAndVectorsWithoutMetadataAreTrained) {
   TempFolder folder;
   for (const std::vector<int64_t>& dims : {std::vector<int64_t>{}, std::vector<int64_t>{1}}) {
@@ -84,6 +107,30 @@ TEST(Roles, ScalarsAndVectorsWithoutMetadataAreTrained) {
     EXPECT_THAT(names(model), ElementsAre("s"));
     EXPECT_DOUBLE_EQ(evaluate_loss(model, {{"x", HostTensor::of<float>(DType::f32, {2, 3}, {1, 2, 3, 4, 5, 6})}}), 7.0);
   }
+}
+
+TEST(Roles, AnExponentIsTrainedWhereTheFileSaysSo) {
+  TempFolder folder;
+  ModelBuilder m;
+  m.input("x", {"N", "2"}).output("loss", {});
+  m.weight("scale", {2}, {1, 1});
+  m.weight("p", {2}, {2, 3});
+  m.node("Mul", {"x", "scale"}, {"y"});
+  m.node("Pow", {"y", "p"}, {"z"});
+  ModelBuilder::set(m.node("ReduceMean", {"z"}, {"loss"}), "keepdims", 0);
+  EXPECT_THAT(names(import_model(m.save(folder / "plain.onnx"), samples(2))), ElementsAre("scale"));
+  for (const char* name : {"scale", "p"}) {
+    onnx::ValueInfoProto& info = *m.proto.mutable_graph()->add_value_info();
+    info.set_name(name);
+    info.mutable_type()->mutable_tensor_type()->set_elem_type(onnx::TensorProto::FLOAT);
+    onnx::StringStringEntryProto& kind = *info.add_metadata_props();
+    kind.set_key("pkg.torch.export.graph_signature.InputSpec.kind");
+    kind.set_value("PARAMETER");
+  }
+  EXPECT_THAT(names(import_model(m.save(folder / "torch.onnx"), samples(2))), ElementsAre("scale", "p"));
+  ImportOptions options = samples(2);
+  options.train = {"^p$"};
+  EXPECT_THAT(names(import_model(folder / "plain.onnx", options)), ElementsAre("scale", "p"));
 }
 
 TEST(Roles, PatternsOverruleAndMustMatch) {

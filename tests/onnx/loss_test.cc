@@ -106,6 +106,69 @@ TEST(Losses, AMaskedMeanIsSumOverWeight) {
   EXPECT_THAT(message([&] { import_model(m.save(folder / "m.onnx"), options); }), HasSubstr("neither a mean nor a sum"));
 }
 
+// Sum of x·w, `op`'d by x.shape[axis], as exporters write a mean over the batch.
+ModelBuilder shape_scaled(const std::string& op, int64_t axis) {
+  ModelBuilder m;
+  m.input("x", {"N", "3"}).output("loss", {});
+  m.weight("w", {3}, {1, 2, 3});
+  m.ints("axis", {}, {axis});
+  m.node("Mul", {"x", "w"}, {"y"});
+  ModelBuilder::set(m.node("ReduceSum", {"y"}, {"total"}), "keepdims", 0);
+  m.node("Shape", {"x"}, {"shape"});
+  m.node("Gather", {"shape", "axis"}, {"n"});
+  ModelBuilder::set(m.node("Cast", {"n"}, {"count"}), "to", onnx::TensorProto::FLOAT);
+  m.node(op, {"total", "count"}, {"loss"});
+  return m;
+}
+
+TEST(Losses, ASumDividedByTheNumberOfSamplesIsAMean) {
+  TempFolder folder;
+  for (const int64_t n : {1, 2}) {
+    ImportOptions options = samples(n);
+    options.micro_batches = 2;
+    const ImportedModel batch = import_model(shape_scaled("Div", 0).save(folder / "m.onnx"), options);
+    ASSERT_NE(batch.graph.loss.weight, kNone) << n;
+    EXPECT_EQ(batch.graph.value(batch.graph.loss.weight).constant.get(0), n);
+    const HostTensor ones = HostTensor::of<float>(DType::f32, {n, 3}, std::vector<float>(3 * n, 1));
+    EXPECT_NEAR(evaluate_loss(batch, {{"x", ones}}), 6, 1e-6);
+    const ImportedModel width = import_model(shape_scaled("Div", 1).save(folder / "w.onnx"), options);
+    EXPECT_EQ(width.graph.loss.weight, kNone);  // 3, for any batch: still a sum
+    EXPECT_NEAR(evaluate_loss(width, {{"x", ones}}), 2.0 * n, 1e-6);
+    EXPECT_THAT(message([&] { import_model(shape_scaled("Mul", 0).save(folder / "x.onnx"), options); }), HasSubstr("number of samples"));
+    options.micro_batches = 1;
+    EXPECT_NEAR(evaluate_loss(import_model(folder / "x.onnx", options), {{"x", ones}}), 6.0 * n * n, 1e-5);
+  }
+}
+
+// Batch centring, and each sample's scores against all others: micro-batches would train something else.
+TEST(Losses, SamplesThatMeetNeedOneMicroBatch) {
+  TempFolder folder;
+  ModelBuilder centred;
+  centred.input("x", {"N", "3"}).output("loss", {});
+  centred.weight("w", {3}, {1, 2, 3});
+  centred.ints("first", {1}, {0});
+  centred.node("Mul", {"x", "w"}, {"y"});
+  centred.node("ReduceMean", {"y", "first"}, {"mean"});
+  centred.node("Sub", {"y", "mean"}, {"rest"});
+  centred.node("Mul", {"rest", "rest"}, {"square"});
+  ModelBuilder::set(centred.node("ReduceMean", {"square"}, {"loss"}), "keepdims", 0);
+  ModelBuilder pairs;
+  pairs.input("x", {"N", "3"}).output("loss", {});
+  pairs.weight("w", {3}, {1, 2, 3});
+  pairs.node("Mul", {"x", "w"}, {"y"});
+  pairs.node("Transpose", {"y"}, {"t"});
+  pairs.node("MatMul", {"y", "t"}, {"scores"});
+  pairs.node("Softmax", {"scores"}, {"p"});
+  ModelBuilder::set(pairs.node("ReduceMean", {"p"}, {"loss"}), "keepdims", 0);
+  for (ModelBuilder* m : {&centred, &pairs})
+    for (const int64_t n : {1, 2}) {
+      ImportOptions options = samples(n);
+      EXPECT_EQ(message([&] { import_model(m->save(folder / "m.onnx"), options); }), "");
+      options.micro_batches = 2;
+      EXPECT_THAT(message([&] { import_model(folder / "m.onnx", options); }), HasSubstr("use one micro-batch")) << n;
+    }
+}
+
 TEST(Losses, OlderOpsetsAreRaised) {
   TempFolder folder;
   ModelBuilder m(11);

@@ -23,12 +23,12 @@ loss sum=%loss weight=- description="sum"
 
 Graph graph_of(const std::string& nodes) { return parse_graph(kHead + nodes + kTail); }
 
-// 18 is add; an elementwise chain is made after autodiff and has no gradient of its own.
+// An elementwise chain is made after autodiff and has no gradient of its own.
 TEST(Autodiff, NamesEveryNodeWithoutGradientOnThePath) {
-  Graph graph = graph_of(R"(  %a:f64[2,3] = elementwise(%x, %w) {code=[18,0,1,-1,0], constants=[]} origin="first"
-  %b:f64[2,3] = elementwise(%a, %a) {code=[18,0,1,-1,0], constants=[]} origin="second"
-  %c:f64[2,3] = elementwise(%x, %x) {code=[18,0,1,-1,0], constants=[]} origin="no parameter behind"
-  %e:f64[2,3] = elementwise(%w, %x) {code=[18,0,1,-1,0], constants=[]} origin="not in the loss"
+  Graph graph = graph_of(R"(  %a:f64[2,3] = elementwise(%x, %w) {code="add 0 1"} origin="first"
+  %b:f64[2,3] = elementwise(%a, %a) {code="add 0 1"} origin="second"
+  %c:f64[2,3] = elementwise(%x, %x) {code="add 0 1"} origin="no parameter behind"
+  %e:f64[2,3] = elementwise(%w, %x) {code="add 0 1"} origin="not in the loss"
   %d:f64[2,3] = add(%b, %c) origin="sum"
   %loss:f64[] = reduce_sum(%d) {axes=[0,1], keepdims=0} origin="loss"
 )");

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "api/batching.h"
 #include "api/zeroplan.h"
 
 namespace zeroplan::test {
@@ -12,7 +13,10 @@ Plan residual_plan(int ranks, int stage, int prefetch) {
   options.unit_patterns = {"h\\.(\\d+)\\."};
   Graph graph = residual(3, 6, 8, 20);
   graph.parameters[1].trainable = false;  // the first block's scale
-  return compile_graph(std::move(graph), options);
+  Plan plan = compile_graph(std::move(graph), options);
+  plan.header.options = effective_options(options);
+  set_digest(plan);
+  return plan;
 }
 
 Plan chain_plan(int ranks, int stage, int prefetch) {

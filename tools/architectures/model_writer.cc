@@ -1,9 +1,7 @@
 #include "tools/architectures/model_writer.h"
 
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <numbers>
 
 #include <fmt/format.h>
@@ -11,6 +9,7 @@
 #include "api/zeroplan.h"
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/random.h"
 
 namespace zeroplan {
 namespace {
@@ -18,12 +17,9 @@ namespace {
 constexpr int64_t kLargestInside = int64_t{1} << 30;  // bytes of weights kept in the model file
 constexpr int64_t kChunk = 1 << 20;                   // elements generated at a time
 
-// Uniform in (0, 1) from a counter: SplitMix64's mixing function (Steele, Lea, Flood 2014).
+// In (0, 1).
 double uniform(uint64_t key, uint64_t counter) {
-  uint64_t z = key + counter * 0x9e3779b97f4a7c15ull;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-  return (static_cast<double>((z ^ (z >> 31)) >> 11) + 0.5) * 0x1p-53;
+  return (static_cast<double>(SplitMix64::mix(key + counter * SplitMix64::kStep) >> 11) + 0.5) * 0x1p-53;
 }
 
 // Elements [first, first + values.size()) of a weight: Box–Muller on pairs of counters.
@@ -186,31 +182,23 @@ void ModelWriter::place_inside(uint64_t seed) {
 }
 
 // Every weight at a 4 KiB border of <output>.data; without weights the file is only named.
-void ModelWriter::place_beside(const NewOptions& options) {
-  const std::string path = options.output + ".data";
-  std::ofstream file;
-  if (options.weights) file.open(path, std::ios::binary);
+void ModelWriter::place_beside(const NewOptions& options, OutputFile& data) {
+  if (options.weights) data.create();
   int64_t offset = 0;
   for (size_t i = 0; i < weights_.size(); ++i) {
     onnx::TensorProto& tensor = *model_.mutable_graph()->mutable_initializer(static_cast<int>(i));
     const int64_t bytes = checked_mul(weights_[i].count, sizeof(float));
     tensor.set_data_location(onnx::TensorProto::EXTERNAL);
-    set_entry(tensor, "location", std::filesystem::path(path).filename().string());
+    set_entry(tensor, "location", std::filesystem::path(data.path()).filename().string());
     set_entry(tensor, "offset", fmt::to_string(offset));
     set_entry(tensor, "length", fmt::to_string(bytes));
-    if (options.weights) file.seekp(offset);
+    if (options.weights) data.pad_to(offset);
     for (int64_t first = 0; options.weights && first < weights_[i].count; first += kChunk) {
       std::vector<float> values(std::min(kChunk, weights_[i].count - first));
       generate(weights_[i].init, weight_key(options.seed, i), first, values);
-      file.write(reinterpret_cast<const char*>(values.data()), static_cast<std::streamsize>(values.size() * sizeof(float)));
+      data.write(values.data(), static_cast<int64_t>(values.size() * sizeof(float)));
     }
     offset = round_up(checked_add(offset, bytes), 4096);
-  }
-  if (!options.weights) return;
-  file.close();
-  if (!file) {
-    std::filesystem::remove(path);
-    throw Error(fmt::format("cannot write {} bytes of weights to {}; is the disk full?", offset, path));
   }
 }
 
@@ -222,17 +210,14 @@ int64_t ModelWriter::save(const NewOptions& options) {
     entry->set_key("ai.zeroplan.weights");
     entry->set_value("absent");
   }
+  OutputFile file(options.output), data(options.output + ".data");
   if (options.weights && count * 4 <= kLargestInside) place_inside(options.seed);
-  else place_beside(options);
-  const std::string temporary = options.output + ".partial";
-  std::ofstream file(temporary, std::ios::binary);
-  const bool written = model_.SerializeToOstream(&file);
-  file.close();
-  if (!written || !file) {
-    std::filesystem::remove(temporary);
-    throw Error(fmt::format("cannot write {}; does its folder exist, and is there space?", options.output));
-  }
-  std::filesystem::rename(temporary, options.output);
+  else place_beside(options, data);
+  file.create();
+  if (!model_.SerializeToFileDescriptor(file.descriptor()))
+    throw Error(fmt::format("cannot write '{}': the disk is full, or the model is larger than 2 GB", options.output));
+  if (data.created()) data.commit();
+  file.commit();
   return count;
 }
 

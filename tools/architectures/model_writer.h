@@ -5,6 +5,8 @@
 
 #include <onnx/onnx_pb.h>
 
+#include "base/output_file.h"
+
 namespace zeroplan {
 
 struct NewOptions {
@@ -55,7 +57,7 @@ class ModelWriter {
   std::string constant(const onnx::TensorProto& tensor);
   onnx::AttributeProto& last_attribute(const std::string& name);
   void place_inside(uint64_t seed);
-  void place_beside(const NewOptions& options);
+  void place_beside(const NewOptions& options, OutputFile& data);
 
   onnx::ModelProto model_;
   std::vector<Weight> weights_;

@@ -1,4 +1,4 @@
-#include "graph/onnx/mapped_file.h"
+#include "base/mapped_file.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -14,18 +14,18 @@
 namespace zeroplan {
 
 MappedFile::MappedFile(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) throw Error(fmt::format("cannot open model '{}': {}", path, std::strerror(errno)));
+  const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) throw Error(fmt::format("cannot open '{}': {}", path, std::strerror(errno)));
   struct stat status {};
   if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
     ::close(fd);
-    throw Error(fmt::format("model '{}' is not a regular file", path));
+    throw Error(fmt::format("'{}' is not a regular file", path));
   }
   size_ = static_cast<size_t>(status.st_size);
   if (size_ > 0) {
     void* at = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd, 0);
     ::close(fd);
-    if (at == MAP_FAILED) throw Error(fmt::format("cannot map model '{}': {}", path, std::strerror(errno)));
+    if (at == MAP_FAILED) throw Error(fmt::format("cannot map '{}': {}", path, std::strerror(errno)));
     data_ = static_cast<const std::byte*>(at);
   } else {
     ::close(fd);

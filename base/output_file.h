@@ -1,11 +1,13 @@
 #pragma once
-// A file that appears under its name when it is complete, and not at all otherwise.
+// Files that appear under their name when they are complete, and not at all otherwise.
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace zeroplan {
 
+// Every function throws Error naming the path.
 class OutputFile {
  public:
   explicit OutputFile(std::string path);
@@ -13,7 +15,7 @@ class OutputFile {
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
 
-  void create();  // the temporary file beside the path; never through a link
+  void create();  // the temporary file beside the path; never through a link, and never in place of a folder or a device
   bool created() const { return fd_ >= 0; }
   int descriptor() const { return fd_; }
   int64_t position() const { return position_; }
@@ -23,9 +25,14 @@ class OutputFile {
   const std::string& path() const { return path_; }
 
  private:
+  [[noreturn]] void fail(const char* advice = "") const;  // by errno
+  void sync_folder() const;
   std::string path_, temporary_;
   int fd_ = -1;
   int64_t position_ = 0;
 };
+
+// The whole file at once. Asks for the space first.
+void write_file(const std::string& path, std::string_view bytes);
 
 }  // namespace zeroplan

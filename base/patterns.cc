@@ -1,11 +1,11 @@
-#include <re2/re2.h>
+#include "base/patterns.h"
 
 #include <memory>
 
 #include <fmt/format.h>
+#include <re2/re2.h>
 
 #include "base/error.h"
-#include "graph/onnx/roles.h"
 
 namespace zeroplan {
 
@@ -17,7 +17,8 @@ struct Patterns::Compiled {
 Patterns::Patterns(std::string option, const std::vector<std::string>& patterns) : option_(std::move(option)) {
   for (const std::string& text : patterns) {
     compiled_.push_back({std::make_unique<RE2>(text, RE2::Quiet), false});
-    if (!compiled_.back().expression->ok()) throw Error(fmt::format("{} '{}': {}", option_, text, compiled_.back().expression->error()));
+    const RE2& expression = *compiled_.back().expression;
+    if (!expression.ok()) throw Error(fmt::format("{} '{}' is not a regular expression: {}", option_, text, expression.error()));
   }
 }
 
