@@ -9,7 +9,10 @@ source "$here/scripts/cache.sh"
 
 cd "$here"
 [ -f build/build.ninja ] || cmake --preset release >/dev/null
-cmake --build --preset release --target zeroplan | tail -1
+build_log=$(mktemp)
+echo "building zeroplan (a few minutes the first time)"
+cmake --build --preset release --target zeroplan >"$build_log" 2>&1 || { grep -E -A5 "error|FAILED" "$build_log" >&2; exit 1; }
+rm -f "$build_log"
 zeroplan=$here/build/zeroplan
 text=$here/examples/data/opticks.txt
 mkdir -p "$out"
