@@ -38,6 +38,7 @@ void run(const Arguments& arguments) {
   const Plan plan = compile(model_seen_from(arguments.output, arguments.model), options, arguments.passes.observer());
   save_plan(plan, arguments.output);
   for (const std::string& line : plan.report_lines) fmt::print("{}\n", line);
+  fmt::print("batch {} in {} micro-batches, {} ranks, stage {}\n", plan.header.batch, plan.header.micro_batches, plan.header.ranks, plan.header.stage);
   fmt::print("{}\nwrote {} ({})\n", memory_table(plan), arguments.output, plan.header.digest);
 }
 

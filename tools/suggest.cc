@@ -43,6 +43,14 @@ std::string nearest(const std::string& word, const std::vector<std::string>& kno
   return best;
 }
 
+// Another command that has this option, empty where none does.
+std::string command_with(const std::string& word, const CLI::App& app) {
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    for (const std::string& name : known_words(*command))
+      if (name == word) return command->get_name();
+  return {};
+}
+
 const CLI::App& active_command(const CLI::App& app) {
   const auto parsed = app.get_subcommands();
   return parsed.empty() ? app : *parsed.front();
@@ -54,8 +62,13 @@ std::string explain_usage_error(const CLI::App& app, const CLI::ParseError& erro
   const CLI::App& command = active_command(app);
   std::string text = error.what();
   const std::vector<std::string> unknown = command.remaining(true);
-  for (const std::string& word : unknown) {
-    const std::string close = nearest(word.substr(0, word.find('=')), known_words(command));
+  for (const std::string& argument : unknown) {
+    const std::string word = argument.substr(0, argument.find('='));
+    const std::string close = nearest(word, known_words(command)), owner = command_with(word, app);
+    if (!owner.empty() && (close.empty() || edit_distance(word, close) > 1)) {
+      text += fmt::format("\n  {} belongs to `zeroplan {}`{}", word, owner, command.get_name() == "run" ? "; a plan has it fixed" : "");
+      continue;
+    }
     if (!close.empty()) text += fmt::format("\n  did you mean {} instead of {}?", close, word);
   }
   const std::string name = &command == &app ? "" : " " + command.get_name();

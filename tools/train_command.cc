@@ -23,6 +23,7 @@ void run(const Arguments& arguments) {
   options.eval = arguments.run.wants_eval();
   const Plan plan = compile(arguments.model, options);
   for (const std::string& line : plan.report_lines) fmt::print("{}\n", line);
+  fmt::print("batch {} in {} micro-batches, {} ranks, stage {}\n", plan.header.batch, plan.header.micro_batches, plan.header.ranks, plan.header.stage);
   fmt::print("{}\n", memory_table(plan));
   arguments.run.execute(plan);
 }
