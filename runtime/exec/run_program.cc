@@ -148,8 +148,9 @@ void run_program(Rank& rank, Program program, bool idle, int contributors) {
   }
   synchronize(rank);
   if (core.failed()) throw Stopped{};
-  if (core.options.check_memory) check_canaries(rank);
-  if (core.options.check_memory) rank.high_water = std::max(rank.high_water, touched_transient(rank));
+  if (!core.options.check_memory) return;
+  check_canaries(rank);
+  rank.high_water = std::max(rank.high_water, touched_transient(rank));
 }
 
 }  // namespace zeroplan
