@@ -35,9 +35,13 @@ void export_trained(Executor& executor, const std::string& path) {
   const Plan& plan = executor.plan();
   std::vector<Parameter> parameters;
   for (const PlanParameter& p : plan.parameters) parameters.push_back(p.parameter);
-  export_model(plan.header.model_path, path, parameters, [&](int index, std::vector<std::byte>& values) {
-    const HostTensor trained = executor.weights(index).cast(parameters[index].source.dtype);
-    values.assign(trained.data(), trained.data() + trained.bytes());
+  export_model(plan.header.model_path, path, parameters, [&](const TakeParameter& take) {
+    executor.export_parameters([&](int index, const void* values) {
+      HostTensor trained(plan.header.precision, parameters[index].shape);
+      std::memcpy(trained.mutable_data(), values, static_cast<size_t>(trained.bytes()));
+      trained = trained.cast(parameters[index].source.dtype);
+      take(index, {trained.data(), static_cast<size_t>(trained.bytes())});
+    });
   });
 }
 

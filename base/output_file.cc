@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -51,20 +50,26 @@ void OutputFile::create() {
 }
 
 void OutputFile::write(const void* bytes, int64_t count) {
-  const auto* at = static_cast<const char*>(bytes);
+  write_at(position_, bytes, count);
   position_ += count;
+}
+
+void OutputFile::write_at(int64_t at, const void* bytes, int64_t count) {
+  const auto* from = static_cast<const char*>(bytes);
   while (count > 0) {
-    const ssize_t done = ::write(fd_, at, static_cast<size_t>(std::min<int64_t>(count, int64_t{1} << 30)));
+    const ssize_t done = ::pwrite(fd_, from, static_cast<size_t>(std::min<int64_t>(count, int64_t{1} << 30)), at);
     if (done < 0 && errno == EINTR) continue;
     if (done <= 0) fail();
+    from += done;
     at += done;
     count -= done;
   }
 }
 
 void OutputFile::pad_to(int64_t position) {
-  const std::vector<char> zeros(4096, 0);
-  while (position_ < position) write(zeros.data(), std::min<int64_t>(static_cast<int64_t>(zeros.size()), position - position_));
+  if (position <= position_) return;
+  if (::ftruncate(fd_, position) != 0) fail();
+  position_ = position;
 }
 
 void OutputFile::commit() {

@@ -12,22 +12,22 @@ namespace {
 
 class SplitWriter {
  public:
-  SplitWriter(onnx::GraphProto& graph, int64_t ir_version, const ParameterValues& values)
-      : graph_(graph), ir_version_(ir_version), values_(values) {
+  SplitWriter(onnx::GraphProto& graph, int64_t ir_version) : graph_(graph), ir_version_(ir_version) {
     for (const auto& tensor : graph.initializer()) names_.insert(tensor.name());
     for (const auto& input : graph.input()) names_.insert(input.name());
     for (const auto& output : graph.output()) outputs_.insert(output.name());
     for (const auto& node : graph.node()) names_.insert(node.output().begin(), node.output().end());
   }
 
-  void write(int index, const Parameter& p) {
+  std::string write(const Parameter& p) {
     std::string name = free_name(p.name);
     std::vector<std::pair<int, int>> uses;
     for (const auto& [label, input] : p.split_uses) uses.emplace_back(find_use(label, input, p.source.initializer), input);
     for (const auto& [node, input] : uses)
       if (replaceable(graph_.node(node))) name = graph_.node(node).output(0);
     for (const auto& [node, input] : uses) rewire(node, input, name);
-    add_initializer(index, p, name);
+    add_initializer(p, name);
+    return name;
   }
 
   void remove_replaced() {
@@ -66,7 +66,7 @@ class SplitWriter {
       reader.set_input(input, name);
   }
 
-  void add_initializer(int index, const Parameter& p, const std::string& name) {
+  void add_initializer(const Parameter& p, const std::string& name) {
     const auto source = std::find_if(graph_.initializer().begin(), graph_.initializer().end(),
                                      [&](const auto& tensor) { return tensor.name() == p.source.initializer; });
     if (source == graph_.initializer().end())
@@ -75,9 +75,6 @@ class SplitWriter {
     tensor.set_data_type(source->data_type());
     tensor.mutable_dims()->CopyFrom(source->dims());
     tensor.set_name(name);
-    std::vector<std::byte> bytes;
-    values_.get({index, false}, bytes);
-    tensor.set_raw_data(bytes.data(), bytes.size());
     *graph_.add_initializer() = std::move(tensor);
     names_.insert(name);
     describe(p, name);
@@ -108,7 +105,6 @@ class SplitWriter {
 
   onnx::GraphProto& graph_;
   int64_t ir_version_;
-  const ParameterValues& values_;
   std::set<std::string> names_, outputs_;
   std::set<std::pair<int, int>> taken_;
   std::set<int> replaced_;
@@ -116,11 +112,13 @@ class SplitWriter {
 
 }  // namespace
 
-void write_splits(onnx::GraphProto& graph, int64_t ir_version, const std::vector<Parameter>& parameters, const ParameterValues& values) {
-  SplitWriter writer(graph, ir_version, values);
+std::vector<std::string> write_splits(onnx::GraphProto& graph, int64_t ir_version, const std::vector<Parameter>& parameters) {
+  SplitWriter writer(graph, ir_version);
+  std::vector<std::string> names(parameters.size());
   for (size_t i = 0; i < parameters.size(); ++i)
-    if (!parameters[i].split_uses.empty()) writer.write(static_cast<int>(i), parameters[i]);
+    if (!parameters[i].split_uses.empty()) names[i] = writer.write(parameters[i]);
   writer.remove_replaced();
+  return names;
 }
 
 }  // namespace zeroplan

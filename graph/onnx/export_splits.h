@@ -2,13 +2,15 @@
 // Initializers that training has split: one per parameter, and the nodes that read them.
 #include <onnx/onnx_pb.h>
 
+#include <string>
 #include <vector>
 
-#include "graph/onnx/export_values.h"
+#include "graph/ir/graph.h"
 
 namespace zeroplan {
 
-// Adds an initializer for each parameter with split uses and rewires them. An Identity that carried the parameter's name is replaced by it.
-void write_splits(onnx::GraphProto& graph, int64_t ir_version, const std::vector<Parameter>& parameters, const ParameterValues& values);
+// Adds an initializer, still without values, for each parameter with split uses and rewires them. An Identity that carried the parameter's
+// name is replaced by it. Returns the initializers' names by parameter, empty where there is none.
+std::vector<std::string> write_splits(onnx::GraphProto& graph, int64_t ir_version, const std::vector<Parameter>& parameters);
 
 }  // namespace zeroplan

@@ -82,6 +82,8 @@ void fold_metrics_kernel(const KernelArgs& args) {
   }
   const bool divided = args.attributes->get_int(Attr::value, 0) == 1;
   std::fill_n(report, static_cast<int>(kReportFields), 0.0);
+  report[kReportSum] = loss;
+  report[kReportSumWeight] = weight;
   if (divided && weight > 0) loss /= weight;
   const double divisor = divided ? weight : 1;
   const bool finite = std::isfinite(loss) && std::isfinite(weight);

@@ -22,22 +22,17 @@ std::vector<std::vector<UnitExtent>> unit_extents(const Plan& plan) {
 }  // namespace
 
 Core::Core(std::vector<std::shared_ptr<const Plan>> plans, const WeightReader& weights, ExecutorOptions opts)
-    : options(std::move(opts)), read_weights(weights), plans_(std::move(plans)) {
-  prepare_cpu_kernels();
-  const int n = plans_[0]->header.ranks;
-  if (plans_.size() == 1) plans_.resize(n, plans_[0]);
+    : options(std::move(opts)), read_weights(weights), plans_(std::move(plans)), plan_(plans_[0].get()) {
+  backend_ = options.backend(plan(), std::chrono::milliseconds(options.collective_deadline_ms));
+  if (plans_.size() == 1) plans_.resize(backend_.ranks.size(), plans_[0]);
   require_equal_plans(plans_);
-  const std::chrono::milliseconds deadline(options.collective_deadline_ms);
   extents = unit_extents(plan());
-  device_ = make_cpu_device(plan().header.threads);
-  gather_comms_ = make_local_communicators(n, deadline);
-  reduce_comms_ = make_local_communicators(n, deadline);
-  for (int r = 0; r < n; ++r) {
+  for (const RankBackend& own : backend_.ranks) {
     auto& rank = ranks_.emplace_back(std::make_unique<Rank>());
     rank->core = this;
-    rank->index = r;
-    rank->plan = plans_[r].get();
-    prepare_rank(*rank, *device_, {reduce_comms_[r].get(), gather_comms_[r].get(), reduce_comms_[r].get()});
+    rank->index = own.rank;
+    rank->plan = plans_[ranks_.size() - 1].get();
+    prepare_rank(*rank, own, backend_.kernel_of);
   }
 }
 
@@ -52,7 +47,7 @@ void Core::run(const Job& job) {
   done_ = 0;
   ++jobs_;
   posted_.notify_all();
-  const auto all_done = [&] { return done_ == ranks(); };
+  const auto all_done = [&] { return done_ == local_ranks(); };
   finished_.wait(lock, [&] { return all_done() || failure_; });
   // The others stop at their next step. One that is stuck in foreign code is not waited for.
   const std::chrono::milliseconds grace(std::clamp<int64_t>(options.collective_deadline_ms, 500, 10000));
@@ -81,10 +76,10 @@ void Core::work(Rank& rank, const Job& job) {
     switch (job.kind) {
       case Job::Kind::load:
         load_constants(rank);
-        run_program(rank, Program::load, false, ranks());
+        run_program(rank, Program::load, false, plan().header.ranks);
         break;
       case Job::Kind::program:
-        run_program(rank, job.program, false, ranks());
+        run_program(rank, job.program, false, plan().header.ranks);
         break;
       case Job::Kind::close:
         break;
@@ -103,7 +98,7 @@ bool Core::wait_for_exit(std::chrono::milliseconds limit) {
   job_ = {.kind = Job::Kind::close};
   ++jobs_;
   posted_.notify_all();
-  return finished_.wait_for(lock, limit, [&] { return exited_ == ranks(); });
+  return finished_.wait_for(lock, limit, [&] { return exited_ == local_ranks(); });
 }
 
 void Core::throw_if_failed() {
@@ -112,7 +107,9 @@ void Core::throw_if_failed() {
 }
 
 std::string Core::where_is(int r) const {
-  for (const Lane& lane : ranks_[r]->lanes) {
+  const auto local = std::find_if(ranks_.begin(), ranks_.end(), [&](const auto& rank) { return rank->index == r; });
+  if (local == ranks_.end()) return fmt::format("rank {} is in another process", r);
+  for (const Lane& lane : (*local)->lanes) {
     const PreparedStep* s = lane.active.load(std::memory_order_acquire);
     if (s == nullptr) continue;
     return fmt::format("rank {} is in {} step {} ({})", r, program_name(s->program), s->index, describe_step(plan(), *s->step));
@@ -153,8 +150,10 @@ void Core::fail(const ErrorContext& where, std::exception_ptr error) {
     what = failure_->what();
     failed_.store(true, std::memory_order_release);
   }
-  for (auto& comm : gather_comms_) comm->abort(what);
-  for (auto& comm : reduce_comms_) comm->abort(what);
+  for (RankBackend& rank : backend_.ranks) {
+    rank.gather->abort(what);
+    rank.reduce->abort(what);
+  }
   finished_.notify_all();
 }
 

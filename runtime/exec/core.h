@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "runtime/exec/backend.h"
 #include "runtime/exec/executor.h"
 #include "runtime/exec/rank_state.h"
 
@@ -42,15 +43,16 @@ class Core {
   // Waits for the ranks' threads to end; false where one is stuck in foreign code.
   bool wait_for_exit(std::chrono::milliseconds limit);
 
-  const Plan& plan() const { return *plans_[0]; }
-  int ranks() const { return static_cast<int>(ranks_.size()); }
-  Rank& rank(int r) { return *ranks_[r]; }
+  const Plan& plan() const { return *plan_; }
+  // The ranks of this process, and one of them by its place here.
+  int local_ranks() const { return static_cast<int>(ranks_.size()); }
+  Rank& local_rank(int i) { return *ranks_[i]; }
   int64_t now_ns() const;
 
   ExecutorOptions options;
   std::vector<std::vector<UnitExtent>> extents;  // by unit
   std::atomic<bool> stop{false};
-  const std::function<void(int, const void*)>* take_parameter = nullptr;  // during `save`
+  const std::function<void(int, const void*)>* take_parameter = nullptr;  // during `save`, on the first local rank
   WeightReader read_weights;
   std::mutex read_mutex;  // readers need not be thread-safe
 
@@ -59,9 +61,9 @@ class Core {
   std::string where_is(int rank) const;
   std::string reason_of(std::exception_ptr error) const;
 
-  std::vector<std::shared_ptr<const Plan>> plans_;
-  std::unique_ptr<Device> device_;
-  std::vector<std::unique_ptr<Communicator>> gather_comms_, reduce_comms_;
+  std::vector<std::shared_ptr<const Plan>> plans_;  // those that the ranks hold
+  const Plan* plan_;
+  Backend backend_;
   std::vector<std::unique_ptr<Rank>> ranks_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::mutex mutex_;

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstring>
 
 #include "runtime/exec/core.h"
 #include "runtime/exec/read_state.h"
@@ -16,8 +18,8 @@ double milliseconds(int64_t ns) { return static_cast<double>(ns) * 1e-6; }
 
 void take_times(Core& core, StepReport& report) {
   int64_t busiest = -1;
-  for (int r = 0; r < core.ranks(); ++r) {
-    const Rank& rank = core.rank(r);
+  for (int i = 0; i < core.local_ranks(); ++i) {
+    const Rank& rank = core.local_rank(i);
     int64_t compute = 0;
     for (const Lane& lane : rank.lanes) compute += lane.compute_ns;
     if (core.options.check_memory) {
@@ -26,7 +28,7 @@ void take_times(Core& core, StepReport& report) {
     }
     if (compute + rank.data_ns <= busiest) continue;
     busiest = compute + rank.data_ns;
-    report.slowest_rank = r;
+    report.slowest_rank = rank.index;
     report.step_ms = milliseconds(rank.step_ns);
     report.compute_ms = milliseconds(compute);
     report.exposed_comm_ms = milliseconds(rank.exposed_ns + rank.lanes[static_cast<int>(StreamKind::compute)].collective_ns);
@@ -34,8 +36,17 @@ void take_times(Core& core, StepReport& report) {
   }
 }
 
-void take_report(Core& core, StepReport& report) {
-  const double* fields = core.rank(0).doubles(core.plan().roles.report);
+using ReportFields = std::array<double, kReportFields>;
+
+// The same on every rank.
+ReportFields read_report(Core& core, int32_t tensor) {
+  ReportFields fields;
+  Rank& rank = core.local_rank(0);
+  rank.read(rank.address(core.plan().tensors[tensor]), fields.data(), sizeof fields);
+  return fields;
+}
+
+void take_report(const ReportFields& fields, StepReport& report) {
   report.loss = fields[kReportLoss];
   report.weight = fields[kReportWeight];
   report.grad_norm = fields[kReportNorm];
@@ -55,7 +66,7 @@ void take_report(Core& core, StepReport& report) {
 struct Executor::Impl {
   Impl(std::vector<std::shared_ptr<const Plan>> plans, const WeightReader& weights, ExecutorOptions options)
       : core(std::make_shared<Core>(std::move(plans), weights, std::move(options))) {
-    for (int r = 0; r < core->ranks(); ++r) threads.emplace_back([c = core, r] { c->serve(c->rank(r)); });
+    for (int i = 0; i < core->local_ranks(); ++i) threads.emplace_back([c = core, i] { c->serve(c->local_rank(i)); });
   }
   // A rank that is stuck in foreign code keeps the core alive and ends by itself when it comes back.
   ~Impl() {
@@ -99,14 +110,15 @@ const Plan& Executor::plan() const { return impl_->core->plan(); }
 StepReport Executor::train_step(const DataSource& data, int64_t first_sample, const int64_t* order, const RunScalars& scalars) {
   if (plan().roles.report == kNone) throw Error("the plan has no update program: it cannot train");
   StepReport report = impl_->run_window(data, first_sample, order, scalars, true);
-  if (impl_->core->rank(0).doubles(plan().roles.report)[kReportStop] > 0) impl_->core->stop.store(false);
-  take_report(*impl_->core, report);
+  const ReportFields fields = read_report(*impl_->core, plan().roles.report);
+  if (fields[kReportStop] > 0) impl_->core->stop.store(false);
+  take_report(fields, report);
   return report;
 }
 
 StepReport Executor::accumulate(const DataSource& data, int64_t first_sample, const int64_t* order, const RunScalars& scalars) {
   StepReport report = impl_->run_window(data, first_sample, order, scalars, false);
-  const WindowLoss loss = read_metrics(*impl_->core, plan().roles.metrics, plan().header.micro_batches);
+  const WindowLoss loss = read_metrics(*impl_->core);
   const bool divided = divides_by_weight(plan(), Program::update);
   report.weight = divided ? loss.weight : 1;  // as the report of an update has it
   report.loss = divided && loss.weight != 0 ? loss.sum / loss.weight : loss.sum;
@@ -118,15 +130,17 @@ EvalReport Executor::evaluate(const DataSource& data) {
   if (find_program(p, Program::eval_step) == nullptr) throw Error("the plan has no evaluation program; compile it with evaluation");
   const int64_t v = p.header.micro_batches, count = p.header.batch / v, all = data.samples() / count;
   if (data.samples() == INT64_MAX) throw Error("evaluation over endless data; give a data set of finite size");
-  WindowLoss total;
+  double sum = 0, weight = 0;
   for (int64_t done = 0; done < all; done += v) {
     const int64_t now = std::min(v, all - done);
     impl_->core->run({.kind = Job::Kind::eval_window, .data = &data, .first_sample = done * count, .micro_batches = now});
-    add_metrics(*impl_->core, p.roles.eval_metrics, now, total);
     impl_->core->run({.kind = Job::Kind::program, .program = Program::eval_end});
+    const ReportFields fields = read_report(*impl_->core, p.roles.eval_report);
+    sum += fields[kReportSum];
+    weight += fields[kReportSumWeight];
   }
   const bool divided = divides_by_weight(p, Program::eval_end);
-  return {divided && total.weight != 0 ? total.sum / total.weight : total.sum, total.weight, all * count};
+  return {divided && weight != 0 ? sum / weight : sum, weight, all * count};
 }
 
 HostTensor Executor::gradient(int parameter) {
@@ -135,15 +149,28 @@ HostTensor Executor::gradient(int parameter) {
 }
 
 HostTensor Executor::weights(int parameter) {
-  impl_->core->throw_if_failed();
-  return read_parameter(*impl_->core, parameter);
+  const PlanParameter& p = find_parameter(plan(), parameter);
+  HostTensor values(plan().units[p.unit].dtype, p.parameter.shape);
+  export_parameters([&](int index, const void* data) {
+    if (index == parameter) std::memcpy(values.mutable_data(), data, static_cast<size_t>(values.bytes()));
+  });
+  return values;
 }
 
 void Executor::export_parameters(const std::function<void(int, const void*)>& take) {
   if (find_program(plan(), Program::save) == nullptr) throw Error("the plan has no save program; compile it again");
-  impl_->core->take_parameter = &take;
+  std::exception_ptr refused;  // no failure of a rank
+  const std::function<void(int, const void*)> guarded = [&](int parameter, const void* data) {
+    try {
+      if (!refused) take(parameter, data);
+    } catch (...) {
+      refused = std::current_exception();
+    }
+  };
+  impl_->core->take_parameter = &guarded;
   impl_->core->run({.kind = Job::Kind::program, .program = Program::save});
   impl_->core->take_parameter = nullptr;
+  if (refused) std::rethrow_exception(refused);
 }
 
 void Executor::set_decay(const std::vector<double>& multipliers) {
@@ -159,8 +186,8 @@ void Executor::request_stop() { impl_->core->stop.store(true); }
 
 std::vector<TraceEvent> Executor::take_trace() {
   std::vector<TraceEvent> events;
-  for (int r = 0; r < impl_->core->ranks(); ++r) {
-    for (Lane& lane : impl_->core->rank(r).lanes) {
+  for (int i = 0; i < impl_->core->local_ranks(); ++i) {
+    for (Lane& lane : impl_->core->local_rank(i).lanes) {
       events.insert(events.end(), lane.trace.begin(), lane.trace.begin() + static_cast<int64_t>(lane.traced));
       lane.traced = 0;
     }

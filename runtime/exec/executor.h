@@ -1,5 +1,5 @@
 #pragma once
-// Runs a plan: N ranks as threads of this process. One loop over steps per rank: no allocation, no look-up by name, no decision.
+// Runs a plan: each rank of this process on a thread. One loop over steps per rank: no allocation, no look-up by name, no decision.
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/host_tensor.h"
-#include "kernels/kernel.h"
+#include "runtime/exec/backend.h"
 #include "runtime/data/data_source.h"
 #include "runtime/plan/plan.h"
 
@@ -33,6 +33,8 @@ struct EvalReport {
 // Faults and delays for tests, called around each step of each rank. May sleep or throw.
 using StepHook = std::function<void(int rank, Program program, int step_index, const Step& step)>;
 
+using MakeBackend = std::function<Backend(const Plan& plan, std::chrono::milliseconds collective_deadline)>;
+
 struct ExecutorOptions {
   int64_t collective_deadline_ms = 60000;
   bool check_memory = false;       // pattern fill and canaries: measures the high-water mark, throws if a step writes outside its tensors' arena
@@ -40,7 +42,7 @@ struct ExecutorOptions {
   bool check_nan = false;          // every floating-point output is looked at: the first op that made a NaN or Inf is named
   bool trace = false;
   StepHook before_step, after_step;
-  Kernel (*kernel_of)(OpKind) = cpu_kernel;
+  MakeBackend backend = make_cpu_backend;
 };
 
 struct TraceEvent {
@@ -57,20 +59,22 @@ using WeightReader = std::function<void(int parameter, int64_t first, int64_t co
 class Executor {
  public:
   // Verifies nothing: run verify_plan first. Allocates every arena, starts the ranks, compares the plan's digest among them and runs `load`.
-  // `plans`: one for all ranks, or one per rank (for tests of disagreement).
+  // `plans`: one for all ranks, or one per rank of this process (for tests of disagreement).
   Executor(std::vector<std::shared_ptr<const Plan>> plans, const WeightReader& weights, ExecutorOptions options);
   ~Executor();
 
   const Plan& plan() const;
   // One optimizer step on samples [step·B, (step+1)·B) of the epoch given by `order` (null: in order). Scalars: lr and the rest for this step.
   StepReport train_step(const DataSource& data, int64_t first_sample, const int64_t* order, const RunScalars& scalars);
-  // As train_step without the update: the gradients stay readable.
+  // As train_step without the update: the gradients stay readable. For looking at gradients: all ranks must be in this process.
   StepReport accumulate(const DataSource& data, int64_t first_sample, const int64_t* order, const RunScalars& scalars);
   EvalReport evaluate(const DataSource& data);
   // Sum over the window of the parameter's gradient, not divided by the weight; after accumulate().
   HostTensor gradient(int parameter);
+  // Runs `save` for one parameter; for several use export_parameters.
   HostTensor weights(int parameter);
-  // Runs `save`: each parameter once, contiguous, in unit order; the bytes are valid during the call only.
+  // Runs `save`: each parameter once, contiguous, in unit order; the bytes are valid during the call only. What `take` throws comes back
+  // from here, and the executor goes on.
   void export_parameters(const std::function<void(int parameter, const void* data)>& take);
   // Sets weight-decay multipliers by parameter index (default 1).
   void set_decay(const std::vector<double>& multipliers);

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 
 #include "runtime/exec/core.h"
@@ -10,11 +9,12 @@
 namespace zeroplan {
 namespace {
 
-void poison(std::byte* at, int64_t count, DType dtype) {
-  visit_dtype(dtype, [&](auto zero) {
-    using T = decltype(zero);
-    if constexpr (std::is_floating_point_v<T>) std::fill_n(reinterpret_cast<T*>(at), count, std::numeric_limits<T>::quiet_NaN());
-  });
+constexpr int64_t kBlock = 1 << 16;  // elements that pass through the host at once
+
+void poison(Rank& rank, std::byte* at, int64_t count, DType dtype) {
+  HostTensor nan(dtype, {count});
+  for (int64_t i = 0; i < count; ++i) nan.set(i, std::numeric_limits<double>::quiet_NaN());
+  rank.write(at, nan.data(), nan.bytes());
 }
 
 // Shard or whole buffer: elements [first, first + count) of the unit.
@@ -25,13 +25,17 @@ void load_weights(Rank& rank, const PlanUnit& unit) {
   const bool shard = unit.weights == Placement::sharded;
   const int64_t first = shard ? rank.index * unit.shard_elements : 0;
   std::byte* at = rank.address(tensor);
-  std::memset(at, 0, static_cast<size_t>(count * width));
-  if (core.options.poison_padding) poison(at, count, tensor.dtype);
+  rank.zero(unit.weights_tensor);
+  if (core.options.poison_padding) poison(rank, at, count, tensor.dtype);
+  std::vector<std::byte> block(static_cast<size_t>(std::min(count, kBlock) * width));
   for (const UnitParameter& p : unit.parameters) {
     const int64_t low = std::max(first, p.offset), high = std::min(first + count, p.offset + p.elements);
-    if (low >= high) continue;
-    std::lock_guard lock(core.read_mutex);
-    core.read_weights(p.parameter, low - p.offset, high - low, at + (low - first) * width);
+    for (int64_t begin = low; begin < high; begin += kBlock) {
+      const int64_t n = std::min(kBlock, high - begin);
+      std::lock_guard lock(core.read_mutex);
+      core.read_weights(p.parameter, begin - p.offset, n, block.data());
+      rank.write(at + (begin - first) * width, block.data(), n * width);
+    }
   }
 }
 
@@ -39,22 +43,25 @@ void load_unit(PreparedStep& s) {
   Rank& rank = *s.rank;
   const PlanUnit& unit = rank.plan->units[s.step->unit];
   for (const Operand& o : s.step->outputs) {
-    if (o.tensor == kNone) continue;
-    const PlanTensor& tensor = rank.plan->tensors[o.tensor];
-    if (o.tensor == unit.weights_tensor)
+    if (o.tensor != kNone && o.tensor == unit.weights_tensor)
       load_weights(rank, unit);
     else
-      std::memset(rank.address(tensor), 0, static_cast<size_t>(tensor_span_bytes(tensor)));
+      rank.zero(o.tensor);
   }
 }
 
 void export_unit(PreparedStep& s) {
-  const Core& core = *s.rank->core;
-  if (s.rank->index != 0 || core.take_parameter == nullptr) return;
+  Rank& rank = *s.rank;
+  Core& core = *rank.core;
+  if (&rank != &core.local_rank(0) || core.take_parameter == nullptr) return;
   const TensorView& whole = s.inputs[0];
   const int64_t width = dtype_bytes(whole.dtype);
-  for (const UnitParameter& p : s.rank->plan->units[s.step->unit].parameters)
-    (*core.take_parameter)(p.parameter, whole.as<std::byte>() + p.offset * width);
+  std::vector<std::byte> values;
+  for (const UnitParameter& p : rank.plan->units[s.step->unit].parameters) {
+    values.resize(static_cast<size_t>(p.elements * width));
+    rank.read(whole.as<std::byte>() + p.offset * width, values.data(), p.elements * width);
+    (*core.take_parameter)(p.parameter, values.data());
+  }
 }
 
 }  // namespace
@@ -71,7 +78,7 @@ void load_constants(Rank& rank) {
     if (static_cast<int64_t>(constant.bytes.size()) != tensor_span_bytes(tensor))
       throw Error(fmt::format("constant {} has {} bytes, its tensor {}; the plan is damaged, compile it again", tensor.name,
                               constant.bytes.size(), tensor_span_bytes(tensor)));
-    std::memcpy(rank.address(tensor), constant.bytes.data(), constant.bytes.size());
+    rank.write(rank.address(tensor), constant.bytes.data(), static_cast<int64_t>(constant.bytes.size()));
   }
 }
 

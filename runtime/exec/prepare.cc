@@ -28,7 +28,7 @@ void set_covered(const Rank& rank, const Step& step, UnitArgs& args) {
   args.covered = unit.shard_elements;
 }
 
-void prepare_kernel(Rank& rank, PreparedStep& out) {
+void prepare_kernel(Rank& rank, PreparedStep& out, Kernel (*kernel_of)(OpKind)) {
   const Step& step = *out.step;
   for (const Operand& o : step.inputs) out.inputs.push_back(rank.view(o.tensor));
   for (const Operand& o : step.outputs) out.outputs.push_back(rank.view(o.tensor));
@@ -41,7 +41,7 @@ void prepare_kernel(Rank& rank, PreparedStep& out) {
   }
   if (step.kind != StepKind::kernel && step.kind != StepKind::copy) return;
   if (step.op == OpKind::elementwise) out.chain = decode_elementwise(step.attributes);
-  out.kernel = rank.core->options.kernel_of(step.op);
+  out.kernel = kernel_of(step.op);
   if (out.kernel == nullptr) throw Error("this device has no kernel for the op", place_of(rank, step, out.index, out.program));
 }
 
@@ -63,7 +63,7 @@ bool is_collective(StepKind kind) {
   return kind == StepKind::all_gather || kind == StepKind::reduce_scatter || kind == StepKind::all_reduce;
 }
 
-void prepare_program(Rank& rank, Device& device, const PlanProgram& program) {
+void prepare_program(Rank& rank, Device& device, Kernel (*kernel_of)(OpKind), const PlanProgram& program) {
   auto& steps = rank.programs[static_cast<int>(program.program)];
   steps.resize(program.steps.size());
   for (size_t i = 0; i < steps.size(); ++i) {
@@ -82,7 +82,7 @@ void prepare_program(Rank& rank, Device& device, const PlanProgram& program) {
     if (is_collective(step.kind))
       prepare_collective(rank, out);
     else if (step.kind != StepKind::free)
-      prepare_kernel(rank, out);
+      prepare_kernel(rank, out, kernel_of);
   }
 }
 
@@ -118,14 +118,32 @@ TensorView Rank::view(int32_t tensor) const {
   return make_view(address(t), t.dtype, t.shape, t.strides.size() == t.shape.size() ? t.strides : contiguous_strides(t.shape));
 }
 
-void prepare_rank(Rank& rank, Device& device, const std::array<Communicator*, kStreams>& comms) {
+void Rank::read(const void* from, void* to, int64_t bytes) { write(to, from, bytes); }
+
+void Rank::write(void* to, const void* from, int64_t bytes) {
+  Stream& stream = *lanes[static_cast<int>(StreamKind::compute)].stream;
+  stream.copy(to, from, bytes);
+  stream.synchronize();
+}
+
+void Rank::zero(int32_t tensor) {
+  if (tensor == kNone) return;
+  Stream& stream = *lanes[static_cast<int>(StreamKind::compute)].stream;
+  stream.fill(address(plan->tensors[tensor]), 0, tensor_span_bytes(plan->tensors[tensor]));
+  stream.synchronize();
+}
+
+void prepare_rank(Rank& rank, const RankBackend& backend, Kernel (*kernel_of)(OpKind)) {
+  Device& device = *backend.device;
   allocate(rank, device, rank.core->options.check_memory);
+  rank.lanes[static_cast<int>(StreamKind::compute)].comm = backend.reduce.get();
+  rank.lanes[static_cast<int>(StreamKind::gather)].comm = backend.gather.get();
+  rank.lanes[static_cast<int>(StreamKind::reduce)].comm = backend.reduce.get();
   for (int s = 0; s < kStreams; ++s) {
     rank.lanes[s].stream = device.new_stream(static_cast<StreamKind>(s));
-    rank.lanes[s].comm = comms[s];
     if (rank.core->options.trace) rank.lanes[s].trace.resize(kTraceEvents);
   }
-  for (const PlanProgram& program : rank.plan->programs) prepare_program(rank, device, program);
+  for (const PlanProgram& program : rank.plan->programs) prepare_program(rank, device, kernel_of, program);
   for (auto& steps : rank.programs)
     for (PreparedStep& s : steps) link_arguments(rank, s);
   for (const PlanInput& input : rank.plan->inputs) rank.inputs.push_back(rank.view(input.tensor));

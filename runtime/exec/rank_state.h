@@ -7,8 +7,6 @@
 
 #include "graph/ops/elementwise.h"
 #include "kernels/kernel.h"
-#include "runtime/comm/communicator.h"
-#include "runtime/device/device.h"
 #include "runtime/exec/executor.h"
 #include "runtime/plan/plan.h"
 
@@ -75,11 +73,15 @@ struct Rank {
 
   std::byte* address(const PlanTensor& tensor) const;
   TensorView view(int32_t tensor) const;  // data == nullptr for kNone
-  double* doubles(int32_t tensor) const { return reinterpret_cast<double*>(address(plan->tensors[tensor])); }
+
+  // The host's way to a tensor's bytes, while the rank runs nothing else: through the compute stream, done on return.
+  void read(const void* from, void* to, int64_t bytes);
+  void write(void* to, const void* from, int64_t bytes);
+  void zero(int32_t tensor);  // kNone: nothing
 };
 
-// Allocates the arenas and resolves every step (prepare.cc). `comms`: by StreamKind, null for compute.
-void prepare_rank(Rank& rank, Device& device, const std::array<Communicator*, kStreams>& comms);
+// Allocates the arenas and resolves every step (prepare.cc).
+void prepare_rank(Rank& rank, const RankBackend& backend, Kernel (*kernel_of)(OpKind));
 
 // Check modes (check_memory.cc, check_values.cc).
 inline constexpr int64_t kCanaryBytes = 4096;

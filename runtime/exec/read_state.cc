@@ -3,18 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/error.h"
+#include "runtime/plan/report.h"
 
 namespace zeroplan {
 namespace {
-
-const PlanParameter& find_parameter(const Plan& plan, int parameter) {
-  if (parameter < 0 || parameter >= static_cast<int>(plan.parameters.size()))
-    throw Error(fmt::format("parameter {} of {} was asked for", parameter, plan.parameters.size()));
-  return plan.parameters[parameter];
-}
 
 // Elements of the parameter from a unit tensor that is a shard per rank, or whole on every rank.
 HostTensor assemble(Core& core, int parameter, int32_t tensor) {
@@ -24,30 +18,35 @@ HostTensor assemble(Core& core, int parameter, int32_t tensor) {
   const PlanTensor& t = plan.tensors[tensor];
   const int64_t held = elements(t.shape), width = dtype_bytes(t.dtype);
   HostTensor out(t.dtype, p.parameter.shape);
-  const int64_t ranks = held == unit.padded_elements ? 1 : core.ranks();
+  const int ranks = held == unit.padded_elements ? 1 : plan.header.ranks;
   for (int r = 0; r < ranks; ++r) {
     const int64_t first = r * held, low = std::max(first, p.offset), high = std::min(first + held, p.offset + out.count());
-    if (low < high)
-      std::memcpy(out.mutable_data() + (low - p.offset) * width, core.rank(r).address(t) + (low - first) * width,
-                  static_cast<size_t>((high - low) * width));
+    if (low >= high) continue;
+    Rank& rank = core.local_rank(r);
+    rank.read(rank.address(t) + (low - first) * width, out.mutable_data() + (low - p.offset) * width, (high - low) * width);
   }
   return out;
 }
 
 }  // namespace
 
-void add_metrics(Core& core, int32_t tensor, int64_t micro_batches, WindowLoss& total) {
-  const int64_t v_all = core.plan().header.micro_batches;
-  for (int64_t v = 0; v < micro_batches; ++v) {
-    const double* metrics = core.rank(static_cast<int>(v % core.ranks())).doubles(tensor);
-    total.sum += metrics[v];
-    total.weight += metrics[v_all + v];
-  }
+const PlanParameter& find_parameter(const Plan& plan, int parameter) {
+  if (parameter < 0 || parameter >= static_cast<int>(plan.parameters.size()))
+    throw Error(fmt::format("parameter {} of {} was asked for", parameter, plan.parameters.size()));
+  return plan.parameters[parameter];
 }
 
-WindowLoss read_metrics(Core& core, int32_t tensor, int64_t micro_batches) {
+WindowLoss read_metrics(Core& core) {
   WindowLoss total;
-  if (tensor != kNone) add_metrics(core, tensor, micro_batches, total);
+  const Plan& plan = core.plan();
+  const int64_t all = plan.header.micro_batches;
+  std::vector<double> metrics(static_cast<size_t>(metrics_elements(all)));
+  for (int64_t v = 0; v < all && plan.roles.metrics != kNone; ++v) {
+    Rank& rank = core.local_rank(static_cast<int>(v % plan.header.ranks));
+    rank.read(rank.address(plan.tensors[plan.roles.metrics]), metrics.data(), static_cast<int64_t>(metrics.size() * sizeof(double)));
+    total.sum += metrics[v];
+    total.weight += metrics[all + v];
+  }
   return total;
 }
 
@@ -56,11 +55,6 @@ bool divides_by_weight(const Plan& plan, Program program) {
   if (p == nullptr) return false;
   return std::any_of(p->steps.begin(), p->steps.end(),
                      [](const Step& s) { return s.op == OpKind::fold_metrics && s.attributes.get_int(Attr::value, 0) == 1; });
-}
-
-HostTensor read_parameter(Core& core, int parameter) {
-  const PlanParameter& p = find_parameter(core.plan(), parameter);
-  return assemble(core, parameter, core.plan().units[p.unit].weights_tensor);
 }
 
 HostTensor read_gradient(Core& core, int parameter) {

@@ -8,12 +8,11 @@ struct WindowLoss {
   double sum = 0, weight = 0;
 };
 
-// Folds the loss sums and weights of the first `micro_batches` of a window in their order; each stands with the rank that ran it.
-WindowLoss read_metrics(Core& core, int32_t tensor, int64_t micro_batches);
-void add_metrics(Core& core, int32_t tensor, int64_t micro_batches, WindowLoss& total);
+// Folds the loss sums and weights of a window that no update has folded, in the order of its micro-batches. All ranks must be local.
+WindowLoss read_metrics(Core& core);
 // Is the loss of the program's fold_metrics divided by the weight?
 bool divides_by_weight(const Plan& plan, Program program);
-HostTensor read_parameter(Core& core, int parameter);
-HostTensor read_gradient(Core& core, int parameter);  // throws Error for a frozen parameter
+const PlanParameter& find_parameter(const Plan& plan, int parameter);  // throws Error on an index outside the plan
+HostTensor read_gradient(Core& core, int parameter);  // throws Error for a frozen parameter; all ranks must be local
 
 }  // namespace zeroplan

@@ -1,6 +1,5 @@
 // A window of micro-batches on one rank.
 #include <algorithm>
-#include <cstring>
 
 #include "runtime/exec/core.h"
 #include "runtime/plan/report.h"
@@ -38,24 +37,20 @@ void reset_times(Rank& rank) {
 
 void raise_stop_flag(Rank& rank) {
   if (rank.plan->roles.metrics == kNone || !rank.core->stop.load()) return;
-  rank.doubles(rank.plan->roles.metrics)[metrics_stop(rank.plan->header.micro_batches)] = 1;
-}
-
-void zero(Rank& rank, int32_t tensor) {
-  if (tensor == kNone) return;
-  const PlanTensor& t = rank.plan->tensors[tensor];
-  std::memset(rank.address(t), 0, static_cast<size_t>(tensor_span_bytes(t)));
+  const double raised = 1;
+  auto* metrics = reinterpret_cast<double*>(rank.address(rank.plan->tensors[rank.plan->roles.metrics]));
+  rank.write(metrics + metrics_stop(rank.plan->header.micro_batches), &raised, sizeof raised);
 }
 
 }  // namespace
 
 void clear_gradients(Rank& rank) {
-  for (const PlanUnit& unit : rank.plan->units) zero(rank, unit.gradient_tensor);
-  zero(rank, rank.plan->roles.metrics);
+  for (const PlanUnit& unit : rank.plan->units) rank.zero(unit.gradient_tensor);
+  rank.zero(rank.plan->roles.metrics);
 }
 
 void run_window(Rank& rank, const Job& job) {
-  const int64_t begin = rank.core->now_ns(), n = rank.core->ranks(), v = job.micro_batches;
+  const int64_t begin = rank.core->now_ns(), n = rank.plan->header.ranks, v = job.micro_batches;
   const Program program = job.kind == Job::Kind::eval_window ? Program::eval_step : Program::micro_step;
   reset_times(rank);
   rank.scalars = job.scalars;

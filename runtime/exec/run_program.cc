@@ -47,8 +47,10 @@ void run_kernel(void* argument) {
   });
 }
 
-void run_host(void* argument) {
-  guarded(*static_cast<PreparedStep*>(argument), [](PreparedStep& s) {
+// On the issuing thread, which may use the streams.
+void run_host(PreparedStep& step) {
+  step.lane->stream->synchronize();
+  guarded(step, [](PreparedStep& s) {
     begin(s);
     run_host_step(s);
     finish(s, s.lane->compute_ns);
@@ -101,7 +103,7 @@ void issue(PreparedStep& s, bool idle, int contributors) {
       if (!idle) s.lane->stream->launch(run_kernel, &s);
       break;
     case StepKind::host:
-      s.lane->stream->launch(run_host, &s);
+      run_host(s);
       break;
     case StepKind::free:
       s.lane->stream->launch(run_free, &s);

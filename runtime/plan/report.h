@@ -20,6 +20,8 @@ enum ReportField : int {
   kReportStop,          // > 0: some rank was asked to stop
   kReportBadData,
   kReportFinite,        // 1: loss and norm are finite
+  kReportSum,           // sum of the micro-batches' losses, whether or not kReportLoss divides it
+  kReportSumWeight,     // sum of their weights
   kReportFields = 16,
 };
 

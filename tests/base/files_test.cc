@@ -46,11 +46,15 @@ TEST_F(Files, AnOutputFileIsThereOnceItIsCommitted) {
     OutputFile file(path("a"));
     file.create();
     file.write("new", 3);
-    file.pad_to(5);
+    file.pad_to(6);
+    file.write("end", 3);
+    file.write_at(3, "mid", 3);
+    EXPECT_EQ(file.position(), 9);
+    file.pad_to(11);
     EXPECT_EQ(text(path("a")), "old");
     file.commit();
   }
-  EXPECT_EQ(text(path("a")), std::string("new\0\0", 5));
+  EXPECT_EQ(text(path("a")), std::string("newmidend\0\0", 11));
   EXPECT_THAT(names(), ElementsAre("a"));
 }
 

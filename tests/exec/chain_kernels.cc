@@ -82,6 +82,8 @@ void fold_metrics_kernel(const KernelArgs& a) {
   report[kReportSkip] = report[kReportStop] > 0 || !std::isfinite(sum);
   report[kReportFinite] = std::isfinite(sum);
   report[kReportFactor] = 1;
+  report[kReportSum] = sum;
+  report[kReportSumWeight] = weight;
   std::memset(metrics, 0, metrics_elements(v) * sizeof(double));
 }
 
@@ -117,6 +119,12 @@ Kernel chain_kernel(OpKind op) {
     default:
       return nullptr;
   }
+}
+
+Backend chain_backend(const Plan& plan, std::chrono::milliseconds deadline) {
+  Backend backend = make_cpu_backend(plan, deadline);
+  backend.kernel_of = chain_kernel;
+  return backend;
 }
 
 float chain_weight(int parameter, int64_t element) {

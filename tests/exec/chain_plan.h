@@ -24,6 +24,8 @@ struct ChainOptions {
 std::shared_ptr<const Plan> make_chain_plan(const ChainOptions& options);
 // nullptr for ops that the chain does not use.
 Kernel chain_kernel(OpKind op);
+// CPU ranks with those kernels.
+Backend chain_backend(const Plan& plan, std::chrono::milliseconds deadline);
 // Initial element of a parameter; parameters are scale and shift of each unit in turn.
 float chain_weight(int parameter, int64_t element);
 WeightReader chain_weights();

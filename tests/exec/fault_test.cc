@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 
 ExecutorOptions chain_options(int64_t deadline_ms = 20000) {
   ExecutorOptions options;
-  options.kernel_of = test::chain_kernel;
+  options.backend = test::chain_backend;
   options.collective_deadline_ms = deadline_ms;
   return options;
 }
@@ -217,7 +217,11 @@ TEST(Fault, DifferentPlansAreRefusedWithTheFirstDifference) {
 
 TEST(Fault, AnOpWithoutKernelIsRefusedAtTheStart) {
   ExecutorOptions options = chain_options();
-  options.kernel_of = [](OpKind op) { return op == OpKind::record_loss ? nullptr : test::chain_kernel(op); };
+  options.backend = [](const Plan& plan, std::chrono::milliseconds deadline) {
+    Backend backend = test::chain_backend(plan, deadline);
+    backend.kernel_of = [](OpKind op) { return op == OpKind::record_loss ? nullptr : test::chain_kernel(op); };
+    return backend;
+  };
   EXPECT_THAT(error_of([&] { make({}, options); }), AllOf(HasSubstr("no kernel"), HasSubstr("record_loss"), HasSubstr("micro_step[")));
 }
 

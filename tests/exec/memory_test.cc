@@ -41,7 +41,7 @@ using ::testing::HasSubstr;
 
 ExecutorOptions chain_options() {
   ExecutorOptions options;
-  options.kernel_of = test::chain_kernel;
+  options.backend = test::chain_backend;
   return options;
 }
 

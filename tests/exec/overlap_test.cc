@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 double traced_ms(int prefetch) {
   const test::ChainOptions o{.ranks = 2, .micro_batches = 2, .units = 6, .prefetch = prefetch};
   ExecutorOptions options;
-  options.kernel_of = test::chain_kernel;
+  options.backend = test::chain_backend;
   options.trace = true;
   options.before_step = [](int, Program program, int, const Step& step) {
     if (program != Program::micro_step) return;

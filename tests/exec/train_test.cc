@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 
 ExecutorOptions chain_options() {
   ExecutorOptions options;
-  options.kernel_of = test::chain_kernel;
+  options.backend = test::chain_backend;
   options.collective_deadline_ms = 20000;
   return options;
 }
@@ -90,6 +90,19 @@ TEST_P(TrainTest, SaveGivesTheWeights) {
   });
   ASSERT_EQ(saved.size(), 2u * o.units);
   for (auto& [p, bytes] : saved) EXPECT_EQ(bytes, values<float>(executor->weights(p)));
+}
+
+TEST(Train, WhatTheTakerOfASaveThrowsEndsNoRank) {
+  const ChainOptions o{.ranks = 3};
+  auto executor = make(o);
+  int calls = 0;
+  const auto full = [&](int, const void*) {
+    if (++calls == 2) throw Error("the disk is full");
+  };
+  EXPECT_THROW(executor->export_parameters(full), Error);
+  EXPECT_EQ(calls, 2);
+  train(*executor, o, 1);
+  EXPECT_EQ(values<float>(executor->weights(1)), test::run_dense(o, 1, 0.05).weights[1]);
 }
 
 TEST(Train, EvaluationFoldsAllWholeMicroBatches) {

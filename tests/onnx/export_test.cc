@@ -29,13 +29,15 @@ ImportOptions options_of(const Case& c) {
 // A value for each element of each parameter, different between parameters.
 float trained(int parameter, int64_t element) { return static_cast<float>(0.01 * parameter + 1e-4 * static_cast<double>(element % 97)); }
 
-void write_trained(const ImportedModel& model, int index, std::vector<std::byte>& bytes) {
-  const Parameter& p = model.graph.parameters[index];
-  bytes.resize(p.source.bytes);
-  for (int64_t i = 0; i < elements(p.shape); ++i) {
-    const float value = trained(index, i);
-    std::memcpy(bytes.data() + i * sizeof value, &value, sizeof value);
-  }
+// Gives them in the opposite order of the table, as no caller owes an order.
+GiveParameters give_trained(const ImportedModel& model) {
+  return [&model](const TakeParameter& take) {
+    for (int index = static_cast<int>(model.graph.parameters.size()) - 1; index >= 0; --index) {
+      std::vector<float> values(elements(model.graph.parameters[index].shape));
+      for (size_t i = 0; i < values.size(); ++i) values[i] = trained(index, static_cast<int64_t>(i));
+      take(index, std::as_bytes(std::span(values)));
+    }
+  };
 }
 
 class ExportedModel : public testing::TestWithParam<Case> {
@@ -47,7 +49,7 @@ class ExportedModel : public testing::TestWithParam<Case> {
 TEST_P(ExportedModel, ReimportFindsTheSameParametersWithNewValues) {
   const ImportedModel before = import_model(source(), options_of(GetParam()));
   const std::string path = folder / "trained.onnx";
-  export_model(source(), path, before.graph.parameters, [&](int i, std::vector<std::byte>& bytes) { write_trained(before, i, bytes); });
+  export_model(source(), path, before.graph.parameters, give_trained(before));
   EXPECT_NO_THROW(onnx::checker::check_model(path));
   const ImportedModel after = import_model(path, options_of(GetParam()));
   ASSERT_EQ(after.graph.parameters.size(), before.graph.parameters.size());
@@ -69,7 +71,7 @@ TEST_P(ExportedModel, ReimportFindsTheSameParametersWithNewValues) {
 TEST_P(ExportedModel, TheFileComputesTheTrainedLoss) {
   const ImportedModel before = import_model(source(), options_of(GetParam()));
   const std::string path = folder / "trained.onnx";
-  export_model(source(), path, before.graph.parameters, [&](int i, std::vector<std::byte>& bytes) { write_trained(before, i, bytes); });
+  export_model(source(), path, before.graph.parameters, give_trained(before));
   std::map<std::string, HostTensor> data;
   std::map<ValueId, HostTensor> values;
   for (const ImportedInput& input : before.inputs) {
@@ -102,10 +104,13 @@ TEST(Export, UntrainedValuesGiveTheSameGraph) {
   ImportOptions options = options_of({"", "softmax_cross_entropy(logits, labels)", {{"seq", 16}}});
   const ImportedModel model = import_model(source, options);
   WeightFiles files(source);
-  export_model(source, folder / "model.onnx", model.graph.parameters, [&](int i, std::vector<std::byte>& bytes) {
-    const WeightSource& from = model.graph.parameters[i].source;
-    bytes.resize(from.bytes);
-    files.read(from.file, from.offset, from.bytes, bytes.data());
+  export_model(source, folder / "model.onnx", model.graph.parameters, [&](const TakeParameter& take) {
+    for (size_t i = 0; i < model.graph.parameters.size(); ++i) {
+      const WeightSource& from = model.graph.parameters[i].source;
+      std::vector<std::byte> bytes(from.bytes);
+      files.read(from.file, from.offset, from.bytes, bytes.data());
+      take(static_cast<int>(i), bytes);
+    }
   });
   const auto read = [](const std::string& path) {
     std::ifstream file(path, std::ios::binary);
@@ -136,8 +141,7 @@ TEST(Export, ConstantNodesAndTypedDataAreWrittenBack) {
   options.samples = 2;
   const ImportedModel model = import_model(m.save(folder / "m.onnx"), options);
   ASSERT_EQ(model.graph.parameters.size(), 2u);
-  export_model(folder / "m.onnx", folder / "out.onnx", model.graph.parameters,
-               [&](int i, std::vector<std::byte>& bytes) { write_trained(model, i, bytes); });
+  export_model(folder / "m.onnx", folder / "out.onnx", model.graph.parameters, give_trained(model));
   EXPECT_NO_THROW(onnx::checker::check_model(folder / "out.onnx"));
   const ImportedModel after = import_model(folder / "out.onnx", options);
   WeightFiles files(folder / "out.onnx");
@@ -153,10 +157,9 @@ TEST(Export, AFailureLeavesNothingBehind) {
   TempFolder folder;
   const std::string source = std::string(ZEROPLAN_SOURCE_DIR) + "/tests/models/gpt2_nano_logits/model.onnx";
   const ImportedModel model = import_model(source, options_of({"", "softmax_cross_entropy(logits, labels)", {{"seq", 16}}}));
-  int calls = 0;
-  const auto failing = [&](int i, std::vector<std::byte>& bytes) {
-    if (++calls > 20) throw Error("no more");
-    bytes.resize(model.graph.parameters[i].source.bytes);
+  const auto failing = [&](const TakeParameter& take) {
+    for (int i = 0; i < 20; ++i) take(i, std::vector<std::byte>(model.graph.parameters[i].source.bytes));
+    throw Error("no more");
   };
   EXPECT_THROW(export_model(source, folder / "out.onnx", model.graph.parameters, failing), Error);
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
