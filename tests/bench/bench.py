@@ -91,36 +91,60 @@ def compare(args, peer, size, model, mode, ranks, threads, stage):
     print(f"losses {mode}: " + " ".join(f"{loss:.6f}" for loss in theirs[0]["losses"]))
 
 
-def op_shares(args, model, data, size):
-    """Where a step's time goes on rank 0, and the matrix products' rate beside the machine's own."""
+FAMILIES = {  # operators that share a row; the others stand alone
+    "matmul": "matrix products", "attention": "attention", "attention_grad": "attention", "layer_norm": "layer norm", "layer_norm_grad": "layer norm",
+    "cross_entropy": "cross entropy", "cross_entropy_grad": "cross entropy", "optimizer_update": "update", "grad_norm": "update",
+    "gelu": "elementwise", "gelu_grad": "elementwise", "add": "elementwise", "elementwise": "elementwise", "reduce_sum": "bias gradients",
+}
+
+
+def family_gflops(size):
+    """Work of one step of one rank, by family, where it is counted in products."""
+    config = SIZES[size]
+    tokens, width = config["B"] * config["T"], config["C"]
+    pairs = config["B"] * config["T"] * (config["T"] + 1) / 2  # causal
+    return {
+        "matrix products": 6 * tokens * (config["L"] * 12 * width**2 + config["V"] * width) / 1e9,
+        "attention": config["L"] * (2 + 5) * 2 * pairs * width / 1e9,  # two products forward, five backward
+    }
+
+
+def op_shares(args, model, data, size, machine):
+    """Where a step's time goes on rank 0, and each family's rate beside the machine's own for matrix products."""
     trace = os.path.join(args.work, "trace.json")
     run_zeroplan(args, model, data, size, 2, 1, 3, trace)
+    events = [e for e in json.load(open(trace))["traceEvents"] if e["ph"] == "X" and e["pid"] == 0]
+    last = max(event["args"]["step"] for event in events)
     spent = collections.Counter()
-    last = STEPS[size] - 1
-    for event in json.load(open(trace))["traceEvents"]:
-        if event["ph"] == "X" and event["pid"] == 0 and event["args"]["step"] == last:
-            stream = ["compute", "gather", "reduce"][event["tid"]]
-            spent[(stream, event["name"].split()[0])] += event["dur"] / 1000
-    config = SIZES[size]
-    tokens = config["B"] * config["T"]
-    matmul = 6 * tokens * (config["L"] * 12 * config["C"] ** 2 + config["V"] * config["C"]) / 1e9
-    print(f"\ntime of one {size} step on rank 0 (2 ranks × 1 thread), ms\n\n| stream | op | ms |\n|---|---|---|")
-    for (stream, op), ms in spent.most_common(16):
-        print(f"| {stream} | {op} | {ms:.1f} |")
-    total = sum(ms for (stream, _), ms in spent.items() if stream == "compute")
-    rate = matmul / spent[("compute", "matmul")] * 1000
-    print(f"\nmatrix products: {rate:.0f} GFLOP/s per core, {spent[('compute', 'matmul')] / total:.0%} of compute time")
+    for event in events:
+        if event["args"]["step"] == last:
+            op, stream = event["name"].split()[0], ["compute", "gather", "reduce"][event["tid"]]
+            spent[FAMILIES.get(op, op) if stream == "compute" else f"{op} ({stream} stream)"] += event["dur"] / 1000
+    total = sum(ms for family, ms in spent.items() if "stream" not in family)
+    work = family_gflops(size)
+    print(f"\none {size} step on rank 0 (2 ranks × 1 thread); the machine's matrix products: {machine:.0f} GFLOP/s per core with both busy\n")
+    print("| family | ms | share of compute | GFLOP/s | share of the machine's rate |\n|---|---|---|---|---|")
+    for family, ms in spent.most_common(14):
+        rate = work[family] / ms * 1000 if family in work else None
+        print(f"| {family} | {ms:.1f} | {'' if 'stream' in family else f'{ms / total:.1%}'} | " +
+              (f"{rate:.0f} | {rate / machine:.0%} |" if rate else " | |"))
+    rate = sum(work.values()) / total * 1000
+    print(f"| all of compute | {total:.1f} | | {rate:.0f} | {rate / machine:.0%} |")
 
 
 def machine_rate(args):
-    """oneDNN's rate on the model's shapes, both cores busy, from the kernel benchmark."""
-    command = [args.kernels, "--benchmark_filter=matmul", "--benchmark_format=json", "--benchmark_min_time=0.3"]
+    """oneDNN's rate per core on the shapes of gpt2-mini, each shape once, both cores busy."""
+    command = [args.kernels, "--benchmark_filter=matmul/.*/1/", "--benchmark_format=json", "--benchmark_min_time=0.3"]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) for _ in range(2)]
     results = [json.loads(p.communicate()[0])["benchmarks"] for p in processes]
     print("\nmatrix products alone, both cores busy, GFLOP/s per core\n\n| case | core 0 | core 1 |\n|---|---|---|")
+    work = time = 0
     for a, b in zip(*results):
-        if a["name"].split("/")[-2] == "1":  # one thread
-            print(f"| {a['name']} | {a['GFLOP/s']:.0f} | {b['GFLOP/s']:.0f} |")
+        print(f"| {a['name'].split('/')[1]} | {a['GFLOP/s']:.0f} | {b['GFLOP/s']:.0f} |")
+        for case in (a, b):
+            work += case["GFLOP/s"] * case["real_time"]
+            time += case["real_time"]
+    return work / time
 
 
 def main():
@@ -130,11 +154,11 @@ def main():
     parser.add_argument("--repeats", type=int)
     args = parser.parse_args()
     args.zeroplan = os.path.abspath(args.zeroplan)
-    machine_rate(args)
+    machine = machine_rate(args)
     if args.python == "none":
         model = os.path.join(args.work, "mini.onnx")
         run([args.zeroplan, "new", "gpt2-mini", "-o", model])
-        op_shares(args, model, "synthetic", "mini")
+        op_shares(args, model, "synthetic", "mini", machine)
         return
     peer = Peer(args)
     models = {}
@@ -142,7 +166,7 @@ def main():
         models[size] = os.path.join(args.work, size + ".onnx")
         run([args.python, os.path.join(args.peers, "export.py"), size, models[size], "--dynamic"])
     compare(args, peer, "mini", models["mini"], "fsdp2", 2, 1, 3)
-    op_shares(args, models["mini"], os.path.join(args.work, "data_mini_fsdp2"), "mini")
+    op_shares(args, models["mini"], os.path.join(args.work, "data_mini_fsdp2"), "mini", machine)
     compare(args, peer, "small", models["small"], "fsdp2", 2, 1, 3)
     compare(args, peer, "mini", models["mini"], "eager", 1, 2, 0)
     compare(args, peer, "mini", models["mini"], "compile", 1, 2, 0)
