@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# The test command: builds and tests the release and asan presets, tries the installed package and the README's commands, checks style.
-# Prints minutes per stage. ZEROPLAN_CHECK_STAGES chooses some of: style asan tsan demo release (default: all but tsan, see docs/status.md).
+# The test command: builds and tests the release, asan and tsan presets, tries the installed package and the README's commands, checks style.
+# Prints minutes per stage. ZEROPLAN_CHECK_STAGES chooses some of: style asan tsan demo release (default: all).
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$here"
-stages=${ZEROPLAN_CHECK_STAGES:-style asan demo release}
+stages=${ZEROPLAN_CHECK_STAGES:-style asan tsan demo release}
 source scripts/cache.sh
 summary=()
 log=$(mktemp)

@@ -13,11 +13,9 @@ uint64_t CpuEvent::latest() {
 }
 
 void CpuEvent::finish(uint64_t occasion, std::exception_ptr error) {
-  {
-    std::lock_guard lock(mutex_);
-    finished_ = occasion;
-    error_ = std::move(error);
-  }
+  std::lock_guard lock(mutex_);  // also while notifying: who waits may destroy the event next
+  finished_ = occasion;
+  error_ = std::move(error);
   changed_.notify_all();
 }
 
