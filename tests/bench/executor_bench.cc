@@ -19,13 +19,15 @@ void issue(benchmark::State& state) {
   options.backend = idle_backend;
   Executor executor({plan}, test::chain_weights(), options);
   const test::ChainData data(1000, chain.width);
-  for (auto _ : state) executor.accumulate(data, 0, nullptr, {});
-  size_t kernels = 0, collectives = 0;
-  for (const Step& step : find_program(*plan, Program::micro_step)->steps) ++(step.kind == StepKind::kernel ? kernels : collectives);
-  state.counters["kernel steps"] = static_cast<double>(kernels);
-  state.counters["collectives and frees"] = static_cast<double>(collectives);
-  state.counters["per step"] = benchmark::Counter(static_cast<double>(kernels + collectives) * static_cast<double>(state.iterations()),
-                                                  benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  double issuing_ms = 0, waiting_ms = 0;  // of the slowest rank's own thread
+  for (auto _ : state) {
+    const StepReport report = executor.accumulate(data, 0, nullptr, {});
+    issuing_ms += report.step_ms - report.exposed_comm_ms - report.data_ms;
+    waiting_ms += report.exposed_comm_ms;
+  }
+  const double steps = static_cast<double>(find_program(*plan, Program::micro_step)->steps.size()) * static_cast<double>(state.iterations());
+  state.counters["issue us/step"] = issuing_ms * 1000 / steps;
+  state.counters["wait us/step"] = waiting_ms * 1000 / steps;
 }
 
 BENCHMARK(issue)->Arg(1)->Arg(2)->UseRealTime();
