@@ -39,7 +39,7 @@ std::vector<std::pair<int32_t, int32_t>> state_pairs(const Node& node) {
 void InPlace::find_last_reads() {
   last_read_.assign(graph_.values.size(), kNone);
   for (NodeId id = 0; id < static_cast<NodeId>(graph_.nodes.size()); ++id) {
-    if (op_class(graph_.nodes[id].op) == OpClass::view) continue;
+    if (storage_.step_of[id] == kNone) continue;
     for (ValueId input : graph_.nodes[id].inputs)
       if (input != kNone) last_read_[storage_.layouts[input].root] = id;
   }

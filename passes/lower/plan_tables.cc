@@ -1,6 +1,7 @@
 #include "passes/lower/plan_tables.h"
 
 #include "base/error.h"
+#include "passes/edit/views.h"
 
 namespace zeroplan {
 

@@ -2,8 +2,9 @@
 
 #include "base/error.h"
 #include "graph/ops/op_def.h"
+#include "passes/edit/graph_edits.h"
+#include "passes/edit/reads.h"
 #include "passes/passes.h"
-#include "passes/simplify/rewrite.h"
 #include "passes/train/gradient_sum.h"
 #include "passes/train/record.h"
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "passes/edit/graph_edits.h"
 #include "passes/passes.h"
 #include "passes/zero/program_builder.h"
 #include "passes/zero/unit_state.h"
@@ -71,7 +72,7 @@ void update_unit(const Graph& graph, ProgramBuilder& build, int32_t id, const Co
   if (gather_weights) build.change(build.node(OpKind::all_gather, {build.now(unit.weights_state)}, id), {unit.weights_state});
 }
 
-void build_update(Graph& graph, NodeEdits& edits, const CompileOptions& options, const Metrics& state, ValueId limbs) {
+void build_update(Graph& graph, GraphEdits& edits, const CompileOptions& options, const Metrics& state, ValueId limbs) {
   ProgramBuilder build(graph, edits, Program::update);
   fold_losses(build, state, graph.loss);
   const int32_t units = static_cast<int32_t>(graph.units.size());
@@ -95,7 +96,7 @@ bool has_program(const Graph& graph, Program program) {
 bool optimizer_update(Graph& graph, const CompileOptions& options) {
   if (graph.units.empty()) return false;
   add_moments(graph, options);
-  NodeEdits edits(graph);
+  GraphEdits edits(graph);
   const Metrics train = add_metrics(graph, Program::micro_step, "report");
   const ValueId limbs = add_state(graph, "norm_limbs", DType::i64, {kNormLimbs});
   std::vector<ValueId> zeroed = {train.metrics, train.report, limbs};

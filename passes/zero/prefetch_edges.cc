@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "passes/edit/views.h"
 #include "passes/passes.h"
 #include "passes/zero/use_intervals.h"
 

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "graph/ops/op_def.h"
+#include "passes/edit/views.h"
 #include "passes/zero/cut_points.h"
 #include "passes/zero/use_intervals.h"
 
@@ -201,7 +202,7 @@ ForwardUses forward_uses(const Graph& graph) {
   std::vector<int> made(graph.values.size(), kNone), read(graph.values.size(), kNone);
   int position = 0;
   for (const Node& node : graph.nodes) {
-    if (node.program != Program::micro_step || node.backward || op_class(node.op) == OpClass::view) continue;
+    if (node.program != Program::micro_step || node.backward || is_view(node)) continue;
     for (ValueId input : node.inputs) {
       if (input == kNone) continue;
       read[roots[input]] = position;
