@@ -118,10 +118,6 @@ class AttentionFuser {
 
 }  // namespace
 
-bool fuse_attention(Graph& graph, const CompileOptions& options) {
-  if (!AttentionFuser(graph).run()) return false;
-  canonicalize_views(graph, options);  // k arrives through a transpose that is undone
-  return true;
-}
+bool fuse_attention(Graph& graph, const CompileOptions&) { return AttentionFuser(graph).run(); }
 
 }  // namespace zeroplan
