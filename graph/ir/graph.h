@@ -61,9 +61,4 @@ struct Graph {
   size_t named_ = 0;
 };
 
-// Throws std::logic_error naming the node unless: ids in range, one producer per value, operands defined before use within the
-// program, shapes and types equal to what the op's infer gives.
-void verify_graph(const Graph& graph);
-uint64_t graph_hash(const Graph& graph);         // of the printed form
-
 }  // namespace zeroplan

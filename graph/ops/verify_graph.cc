@@ -1,3 +1,5 @@
+#include "graph/ops/verify_graph.h"
+
 #include <exception>
 #include <set>
 

@@ -3,8 +3,8 @@
 #include <map>
 #include <vector>
 
-#include "graph/ir/builder.h"
 #include "graph/ir/graph.h"
+#include "graph/ops/builder.h"
 
 namespace zeroplan {
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/ops/verify_graph.h"
 #include "passes/pass.h"
 #include "passes/passes.h"
 

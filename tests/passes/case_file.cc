@@ -6,6 +6,9 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "graph/ops/verify_graph.h"
+#include "graph/text/text.h"
+
 
 namespace zeroplan {
 namespace {

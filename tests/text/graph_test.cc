@@ -4,7 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "graph/ir/builder.h"
+#include "graph/ops/builder.h"
+#include "graph/ops/verify_graph.h"
 #include "graph/text/text.h"
 
 namespace zeroplan {
