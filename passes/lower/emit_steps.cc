@@ -21,7 +21,7 @@ StepKind step_kind(OpKind op) {
 }  // namespace
 
 StepEmitter::StepEmitter(const Graph& graph, const StorageGroups& storage, PlanTables& tables, int ranks)
-    : graph_(graph), storage_(storage), tables_(tables), ranks_(ranks), whole_value_(storage.groups.size(), kNone) {}
+    : graph_(graph), storage_(storage), tables_(tables), ranks_(ranks), whole_value_(storage.groups.size(), kNone), gathers_(graph.units.size(), 0) {}
 
 Step StepEmitter::emit(NodeId id) {
   const Node& node = graph_.nodes[id];
@@ -71,8 +71,8 @@ void StepEmitter::all_gather(NodeId id, Step& step) {
     return;
   }
   const int32_t group = storage_.buffer_of[id];
-  const std::string& first = graph_.values[node.outputs[0]].name;
-  whole_value_[group] = tables_.new_value(unit.name + first.substr(first.rfind('@')));
+  const std::string copy = node.program == Program::save ? "save" : std::to_string(++gathers_[node.unit]);
+  whole_value_[group] = tables_.new_value(unit.name + "@" + copy);
   step.outputs = {whole(id)};
   for (ValueId output : node.outputs) step.outputs.push_back(tables_.operand(output));
 }

@@ -23,6 +23,7 @@ class StepEmitter {
   PlanTables& tables_;
   int ranks_;
   std::vector<int32_t> whole_value_;  // by group: value of the whole buffer
+  std::vector<int> gathers_;          // by unit: so far, but for save
 };
 
 }  // namespace zeroplan

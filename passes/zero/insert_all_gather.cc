@@ -16,7 +16,7 @@ namespace {
 class Rewirer {
  public:
   Rewirer(Graph& graph, GraphEdits& edits, std::vector<int>& counts)
-      : graph_(graph), edits_(edits), counts_(counts), shown_(shown_parameters(graph)), unit_of_(parameter_units(graph)) {}
+      : graph_(graph), edits_(edits), counts_(counts), shown_(shown_parameters(graph)), unit_of_(parameter_units(graph)), leaves_(parameter_leaves(graph)) {}
 
   // The interval's gather (or the unit's view of replicated weights) before its first use, and its uses rewired.
   void rewire(const UseInterval& interval) {
@@ -28,7 +28,7 @@ class Rewirer {
     source.reason = interval.reason;
     suffix_ = fmt::format("@{}", ++counts_[interval.unit]);
     copies_.clear();
-    source.outputs = add_gathered_copies(graph_, interval.unit, suffix_);
+    source.outputs = add_gathered_copies(graph_, interval.unit, leaves_, suffix_);
     for (size_t i = 0; i < source.outputs.size(); ++i) gathered_[unit.parameters[i].parameter] = source.outputs[i];
     edits_.before(first, std::move(source));
     for (NodeId use : interval.uses) {
@@ -56,6 +56,7 @@ class Rewirer {
     for (ValueId& output : view.outputs) {
       Value copy = graph_.values[output];
       copy.name += suffix_;
+      copy.copy_of = output;
       copies_[output] = graph_.add_value(std::move(copy));
       output = copies_[output];
     }
@@ -67,6 +68,7 @@ class Rewirer {
   GraphEdits& edits_;
   std::vector<int>& counts_;
   std::vector<int32_t> shown_, unit_of_;
+  std::vector<ValueId> leaves_;
   std::map<int32_t, ValueId> gathered_;  // of the interval at hand
   std::map<ValueId, ValueId> copies_;
   std::string suffix_;

@@ -47,10 +47,11 @@ void build_load(Graph& graph, GraphEdits& edits, const std::vector<ValueId>& zer
 
 void build_save(Graph& graph, GraphEdits& edits) {
   ProgramBuilder save(graph, edits, Program::save);
+  const std::vector<ValueId> leaves = parameter_leaves(graph);
   for (int32_t id = 0; id < static_cast<int32_t>(graph.units.size()); ++id) {
     const bool sharded = graph.units[id].weights == Placement::sharded;
     Node source = save.node(sharded ? OpKind::all_gather : OpKind::unit_view, {graph.units[id].weights_state}, id);
-    const std::vector<ValueId> copies = add_gathered_copies(graph, id, "@save");
+    const std::vector<ValueId> copies = add_gathered_copies(graph, id, leaves, "@save");
     source.outputs = copies;
     save.append(std::move(source));
     save.append(save.node(OpKind::export_unit, copies, id));
