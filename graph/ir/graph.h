@@ -3,7 +3,7 @@
 //
 // One Graph holds every program of a plan. It starts with the forward nodes of the model in program micro_step; passes add the
 // backward, clone the eval program, cut parameters into units and add the collectives. Parameters are leaf values until
-// insert_all_gather replaces their uses by the outputs of all_gather (or unit_view) nodes.
+// insert_all_gather replaces their uses by the outputs of gather_weights (or unit_view) nodes.
 #include <cstdint>
 #include <map>
 #include <string>

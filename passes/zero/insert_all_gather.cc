@@ -22,7 +22,7 @@ class Rewirer {
   void rewire(const UseInterval& interval) {
     const NodeId first = interval.uses.front();
     const Unit& unit = graph_.units[interval.unit];
-    Node source = make_node(unit.weights == Placement::sharded ? OpKind::all_gather : OpKind::unit_view, graph_.nodes[first].program,
+    Node source = make_node(unit.weights == Placement::sharded ? OpKind::gather_weights : OpKind::unit_view, graph_.nodes[first].program,
                             {unit.weights_state}, interval.unit);
     source.backward = graph_.nodes[first].backward;
     source.reason = interval.reason;

@@ -16,7 +16,7 @@ bool insert_free(Graph& graph, const CompileOptions&) {
   GraphEdits edits(graph);
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes.size()); ++id) {
     const Node& gather = graph.nodes[id];
-    if (gather.op != OpKind::all_gather) continue;
+    if (gather.op != OpKind::gather_weights) continue;
     NodeId last = id;
     for (ValueId output : gather.outputs) last = std::max(last, last_reader[output]);
     Node free = make_node(OpKind::free_unit, gather.program, gather.outputs, gather.unit);

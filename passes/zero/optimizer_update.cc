@@ -58,7 +58,7 @@ void fold_losses(ProgramBuilder& build, const Metrics& state, const Loss& loss) 
 void update_unit(const Graph& graph, ProgramBuilder& build, int32_t id, const CompileOptions& options, ValueId report) {
   const Unit& unit = graph.units[id];
   const bool whole = unit.optimizer == Placement::replicated;
-  if (whole) build.change(build.node(OpKind::all_gather, {unit.gradient_shard}, id), {unit.gradient_full});
+  if (whole) build.change(build.node(OpKind::gather_gradient, {unit.gradient_shard}, id), {unit.gradient_full});
   const ValueId gradient = whole ? unit.gradient_full : unit.gradient_shard;
   Node update = build.node(OpKind::optimizer_update, {unit.weights_state, build.now(gradient), build.now(report)}, id);
   update.inputs.insert(update.inputs.end(), unit.moments.begin(), unit.moments.end());
@@ -69,7 +69,7 @@ void update_unit(const Graph& graph, ProgramBuilder& build, int32_t id, const Co
   build.change(std::move(update), changed);
   if (whole) build.zero(unit.gradient_shard);
   const bool gather_weights = unit.weights == Placement::replicated && !whole;
-  if (gather_weights) build.change(build.node(OpKind::all_gather, {build.now(unit.weights_state)}, id), {unit.weights_state});
+  if (gather_weights) build.change(build.node(OpKind::gather_weights, {build.now(unit.weights_state)}, id), {unit.weights_state});
 }
 
 void build_update(Graph& graph, GraphEdits& edits, const CompileOptions& options, const Metrics& state, ValueId limbs) {

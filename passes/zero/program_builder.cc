@@ -50,7 +50,7 @@ void build_save(Graph& graph, GraphEdits& edits) {
   const std::vector<ValueId> leaves = parameter_leaves(graph);
   for (int32_t id = 0; id < static_cast<int32_t>(graph.units.size()); ++id) {
     const bool sharded = graph.units[id].weights == Placement::sharded;
-    Node source = save.node(sharded ? OpKind::all_gather : OpKind::unit_view, {graph.units[id].weights_state}, id);
+    Node source = save.node(sharded ? OpKind::gather_weights : OpKind::unit_view, {graph.units[id].weights_state}, id);
     const std::vector<ValueId> copies = add_gathered_copies(graph, id, leaves, "@save");
     source.outputs = copies;
     save.append(std::move(source));

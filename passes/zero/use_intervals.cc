@@ -123,7 +123,7 @@ std::vector<int32_t> shown_parameters(const Graph& graph) {
     if (value.kind == ValueKind::parameter) return true;
     if (value.producer == kNone) return false;
     const OpKind op = graph.nodes[value.producer].op;
-    return op == OpKind::all_gather || op == OpKind::unit_view;
+    return op == OpKind::gather_weights || op == OpKind::unit_view;
   };
   for (ValueId id = 0; id < static_cast<ValueId>(shown.size()); ++id)
     if (shows(graph.values[roots[id]])) shown[id] = graph.values[roots[id]].parameter;
