@@ -24,17 +24,18 @@ Patterns::Patterns(std::string option, const std::vector<std::string>& patterns)
 
 Patterns::~Patterns() = default;
 
-int Patterns::first_match(const std::string& name) {
-  int first = -1;
+std::optional<Patterns::Match> Patterns::find(const std::string& name) {
+  std::optional<Match> first;
   for (size_t i = 0; i < compiled_.size(); ++i) {
-    if (!RE2::PartialMatch(name, *compiled_[i].expression)) continue;
+    re2::StringPiece text;
+    if (!compiled_[i].expression->Match(name, 0, name.size(), RE2::UNANCHORED, &text, 1)) continue;
     compiled_[i].used = true;
-    if (first < 0) first = static_cast<int>(i);
+    if (!first) first = {static_cast<int>(i), std::string(text)};
   }
   return first;
 }
 
-bool Patterns::matches(const std::string& name) { return first_match(name) >= 0; }
+bool Patterns::matches(const std::string& name) { return find(name).has_value(); }
 
 std::vector<std::string> Patterns::unused() const {
   std::vector<std::string> lines;

@@ -1,5 +1,6 @@
 #pragma once
 // The regular expressions that one command-line option names parameters with, found anywhere in a name.
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,12 @@ class Patterns {
   Patterns(const Patterns&) = delete;
   Patterns& operator=(const Patterns&) = delete;
   bool matches(const std::string& name);     // marks the patterns that match as used
-  int first_match(const std::string& name);  // -1: none; marks
+  // The first of the patterns that match, and the text that it matches; marks.
+  struct Match {
+    int pattern = 0;
+    std::string text;
+  };
+  std::optional<Match> find(const std::string& name);
   std::vector<std::string> unused() const;   // problem lines
 
  private:

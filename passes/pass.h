@@ -1,5 +1,5 @@
 #pragma once
-// A pass: one function in its own file, listed once in pipeline.cc. Returns whether it changed the graph (the runner checks that
+// A pass: one function in its own file, listed in pipeline.cc, under another name where it runs again. Returns whether it changed the graph (the runner checks that
 // against the graph's hash, and verifies the graph before and after).
 #include <functional>
 #include <string>

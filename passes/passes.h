@@ -1,5 +1,5 @@
 #pragma once
-// Every pass of the pipeline, in the order in which it runs. Each has its own file, named like it.
+// Every pass, by the order in which it first runs in the pipeline. Each has its own file, named like it.
 #include "graph/ir/graph.h"
 #include "passes/compile_options.h"
 
@@ -15,6 +15,7 @@ bool dce(Graph&, const CompileOptions&);
 // train
 bool clone_eval(Graph&, const CompileOptions&);           // eval_step: the forward again, with its own values
 bool autodiff(Graph&, const CompileOptions&);
+bool mark_gradients(Graph&, const CompileOptions&);       // a gradient carries its parameter's index: later passes and messages name it
 bool recompute_cheap(Graph&, const CompileOptions&);      // cheap activations again in the backward, where that frees memory
 bool fuse_elementwise(Graph&, const CompileOptions&);
 bool snapshot_source(Graph&, const CompileOptions&);      // keeps the training graph for the verifier

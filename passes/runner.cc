@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "graph/ops/verify_graph.h"
+#include "graph/text/text.h"
 #include "passes/pass.h"
 
 namespace zeroplan {

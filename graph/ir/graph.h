@@ -3,7 +3,7 @@
 //
 // One Graph holds every program of a plan. It starts with the forward nodes of the model in program micro_step; passes add the
 // backward, clone the eval program, cut parameters into units and add the collectives. Parameters are leaf values until
-// insert_all_gather replaces their uses by the outputs of all_gather (or unit_view) nodes.
+// insert_all_gather replaces their uses by the outputs of gather_weights (or unit_view) nodes.
 #include <cstdint>
 #include <map>
 #include <string>
@@ -60,10 +60,5 @@ struct Graph {
   std::unordered_map<std::string, ValueId> names_;  // may hold stale entries, misses none of values[0 … named_)
   size_t named_ = 0;
 };
-
-// Throws std::logic_error naming the node unless: ids in range, one producer per value, operands defined before use within the
-// program, shapes and types equal to what the op's infer gives.
-void verify_graph(const Graph& graph);
-uint64_t graph_hash(const Graph& graph);         // of the printed form
 
 }  // namespace zeroplan

@@ -2,7 +2,7 @@
 // Builds nodes of the internal form; what depends on constants alone becomes a constant at once.
 #include <vector>
 
-#include "graph/ir/builder.h"
+#include "graph/ops/builder.h"
 
 namespace zeroplan {
 

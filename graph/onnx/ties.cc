@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -140,8 +141,8 @@ class Tying {
     const std::string &a = root.tensor->name, &b = copy.tensor->name;
     const bool same_source = root.root == copy.root;
     const bool embedding = used_as(uses_, a, "Gather", 0) && (used_as(uses_, b, "MatMul", 1) || used_as(uses_, b, "Gemm", 1));
-    const int pattern = tie_.first_match(a);
-    const bool asked = pattern >= 0 && tie_.first_match(b) == pattern;
+    const std::optional<Patterns::Match> first = tie_.find(a), second = first ? tie_.find(b) : std::nullopt;
+    const bool asked = second && first->pattern == second->pattern;
     const Relation related = relation(files_, *root.tensor, *copy.tensor, embedding);
     if (related == Relation::none) return false;
     const bool flat = is_constant_valued(files_, *root.tensor);

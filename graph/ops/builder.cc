@@ -1,4 +1,4 @@
-#include "graph/ir/builder.h"
+#include "graph/ops/builder.h"
 
 #include <algorithm>
 #include <numeric>

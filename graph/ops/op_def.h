@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "graph/ir/builder.h"
 #include "graph/ir/graph.h"
+#include "graph/ops/builder.h"
 
 namespace zeroplan {
 

@@ -37,18 +37,25 @@ std::vector<OutputType> infer_unit_view(const Graph& graph, const Node& node) {
   return parameter_types(graph, unit);
 }
 
-// In update, the whole buffer of weights or gradients comes out; everywhere else the parameters of a sharded unit.
-std::vector<OutputType> infer_all_gather(const Graph& graph, const Node& node) {
+// Sharded weights: shard → parameters. Replicated weights, of which each rank has updated its own part: whole buffer → the same, in place.
+std::vector<OutputType> infer_gather_weights(const Graph& graph, const Node& node) {
   expect_inputs(node, 1, 1);
   const Unit& unit = unit_of(graph, node);
-  const Value& buffer = operand(graph, node, 0, "shard");
-  expect_dtype(buffer, unit.dtype, "shard");
-  if (node.program != Program::update) {
-    expect_shape(buffer, {unit.shard_elements}, "shard");
-    return parameter_types(graph, unit);
-  }
-  if (buffer.shape != Shape{unit.shard_elements}) expect_shape(buffer, {unit.padded_elements}, "shard");
-  return {{unit.dtype, {unit.padded_elements}}};
+  const bool sharded = unit.weights == Placement::sharded;
+  const Value& buffer = operand(graph, node, 0, "weights");
+  expect_dtype(buffer, unit.dtype, "weights");
+  expect_shape(buffer, {sharded ? unit.shard_elements : unit.padded_elements}, "weights");
+  return sharded ? parameter_types(graph, unit) : std::vector<OutputType>{{buffer.dtype, buffer.shape}};
+}
+
+// gradient shard → whole gradient buffer
+std::vector<OutputType> infer_gather_gradient(const Graph& graph, const Node& node) {
+  expect_inputs(node, 1, 1);
+  const Unit& unit = unit_of(graph, node);
+  const Value& shard = operand(graph, node, 0, "gradient shard");
+  expect_dtype(shard, unit.dtype, "gradient shard");
+  expect_shape(shard, {unit.shard_elements}, "gradient shard");
+  return {{shard.dtype, {unit.padded_elements}}};
 }
 
 // gradient shard, gradients of the unit in order, and the token of fill_padding where there is one.
@@ -103,7 +110,8 @@ OpDef unit_def(std::vector<OutputType> (*infer)(const Graph&, const Node&), std:
 }  // namespace
 
 OpDef unit_view_def() { return unit_def(infer_unit_view); }
-OpDef all_gather_def() { return unit_def(infer_all_gather, {{0, 0}}); }
+OpDef gather_weights_def() { return unit_def(infer_gather_weights, {{0, 0}}); }
+OpDef gather_gradient_def() { return unit_def(infer_gather_gradient); }
 OpDef reduce_scatter_def() { return unit_def(infer_reduce_scatter, {{0, 0}}); }
 OpDef all_reduce_def() { return unit_def(infer_all_reduce, {{0, 0}}); }
 OpDef free_unit_def() { return unit_def(infer_parameters_in); }

@@ -1,3 +1,5 @@
+#include "graph/ops/verify_graph.h"
+
 #include <exception>
 #include <set>
 
@@ -58,9 +60,19 @@ class GraphVerifier {
       if (leaf && producer_[id] != kNone) fail_node(producer_[id], fmt::format("output %{} is a leaf", value.name));
       check_index(value.parameter, graph_.parameters.size(), "parameter of %" + value.name);
       check_index(value.unit, graph_.units.size(), "unit of %" + value.name);
+      check_copy(value);
       if (value.kind == ValueKind::constant) check_constant(value);
       if (value.kind == ValueKind::parameter) check_parameter(value);
     }
+  }
+
+  void check_copy(const Value& value) const {
+    if (value.copy_of == kNone) return;
+    check_reference(value.copy_of, "original of %" + value.name);
+    const Value& original = graph_.values[value.copy_of];
+    if (original.dtype != value.dtype || original.shape != value.shape)
+      fail(fmt::format("%{} is {}{}, the value that it is a copy of {}{}", value.name, dtype_name(value.dtype), to_string(value.shape),
+                       dtype_name(original.dtype), to_string(original.shape)));
   }
 
   void check_index(int32_t index, size_t size, const std::string& what) const {

@@ -9,9 +9,11 @@ void Parser::define_marks(Scanner& line, Value& value) {
   if (!line.accept("{")) return;
   do {
     const std::string mark = line.word();
-    if (mark != "parameter" && mark != "unit") line.fail(fmt::format("'{}' is not 'parameter' or 'unit';", mark));
     line.expect("=");
-    (mark == "unit" ? value.unit : value.parameter) = line.index();
+    if (mark == "parameter") value.parameter = line.index();
+    else if (mark == "unit") value.unit = line.index();
+    else if (mark == "copy_of") value.copy_of = ref(line);
+    else line.fail(fmt::format("'{}' is not 'parameter', 'unit' or 'copy_of';", mark));
   } while (line.accept(","));
   line.expect("}");
 }

@@ -95,6 +95,7 @@ class Printer {
 
   void collect_references() {
     for (const Node& node : graph_.nodes) refer_all(node.inputs);
+    for (const Value& value : graph_.values) refer(value.copy_of);
     for (const SourceNode& node : graph_.source) {
       refer_all(node.inputs);
       refer_all(node.outputs);
@@ -126,6 +127,7 @@ class Printer {
     std::string marks;
     if (value.parameter != kNone) marks += fmt::format("parameter={}", value.parameter);
     if (value.unit != kNone) marks += fmt::format("{}unit={}", marks.empty() ? "" : ", ", value.unit);
+    if (value.copy_of != kNone) marks += fmt::format("{}copy_of={}", marks.empty() ? "" : ", ", ref(value.copy_of));
     return marks.empty() ? text : text + "{" + marks + "}";
   }
 

@@ -162,7 +162,7 @@ class Waiter {
 }  // namespace
 
 StreamKind stream_of(OpKind op) {
-  if (op == OpKind::all_gather) return StreamKind::gather;
+  if (op == OpKind::gather_weights || op == OpKind::gather_gradient) return StreamKind::gather;
   if (op == OpKind::reduce_scatter || op == OpKind::all_reduce) return StreamKind::reduce;
   return StreamKind::compute;
 }

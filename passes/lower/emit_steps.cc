@@ -8,7 +8,8 @@ namespace {
 
 StepKind step_kind(OpKind op) {
   switch (op) {
-    case OpKind::all_gather: return StepKind::all_gather;
+    case OpKind::gather_weights:
+    case OpKind::gather_gradient: return StepKind::all_gather;
     case OpKind::reduce_scatter: return StepKind::reduce_scatter;
     case OpKind::all_reduce: return StepKind::all_reduce;
     case OpKind::free_unit: return StepKind::free;
@@ -21,7 +22,7 @@ StepKind step_kind(OpKind op) {
 }  // namespace
 
 StepEmitter::StepEmitter(const Graph& graph, const StorageGroups& storage, PlanTables& tables, int ranks)
-    : graph_(graph), storage_(storage), tables_(tables), ranks_(ranks), whole_value_(storage.groups.size(), kNone) {}
+    : graph_(graph), storage_(storage), tables_(tables), ranks_(ranks), whole_value_(storage.groups.size(), kNone), gathers_(graph.units.size(), 0) {}
 
 Step StepEmitter::emit(NodeId id) {
   const Node& node = graph_.nodes[id];
@@ -43,7 +44,7 @@ Step StepEmitter::emit(NodeId id) {
 void StepEmitter::fill_operands(NodeId id, Step& step) {
   const Node& node = graph_.nodes[id];
   switch (node.op) {
-    case OpKind::all_gather: return all_gather(id, step);
+    case OpKind::gather_weights: return gather_weights(id, step);
     case OpKind::reduce_scatter: return reduce_scatter(id, step);
     case OpKind::free_unit:
     case OpKind::export_unit: step.inputs = {whole(id)}; return;
@@ -61,18 +62,18 @@ Operand StepEmitter::whole(NodeId id) {
   return {tables_.whole_tensor(group), state != kNone ? tables_.value(state) : whole_value_[group]};
 }
 
-void StepEmitter::all_gather(NodeId id, Step& step) {
+void StepEmitter::gather_weights(NodeId id, Step& step) {
   const Node& node = graph_.nodes[id];
   const Unit& unit = graph_.units[node.unit];
   step.inputs = {tables_.operand(node.inputs[0])};
-  if (node.program == Program::update) {  // a replicated buffer, filled from the shards or from each rank's own part
-    if (!step.in_place.empty()) step.inputs[0].tensor = tables_.own_part(node.unit);
+  if (unit.weights == Placement::replicated) {  // filled from each rank's own part
+    step.inputs[0].tensor = tables_.own_part(node.unit);
     step.outputs = {tables_.operand(node.outputs[0])};
     return;
   }
   const int32_t group = storage_.buffer_of[id];
-  const std::string& first = graph_.values[node.outputs[0]].name;
-  whole_value_[group] = tables_.new_value(unit.name + first.substr(first.rfind('@')));
+  const std::string copy = node.program == Program::save ? "save" : std::to_string(++gathers_[node.unit]);
+  whole_value_[group] = tables_.new_value(unit.name + "@" + copy);
   step.outputs = {whole(id)};
   for (ValueId output : node.outputs) step.outputs.push_back(tables_.operand(output));
 }

@@ -13,7 +13,7 @@ class StepEmitter {
 
  private:
   void fill_operands(NodeId id, Step& step);
-  void all_gather(NodeId id, Step& step);
+  void gather_weights(NodeId id, Step& step);
   void reduce_scatter(NodeId id, Step& step);
   void optimizer_update(NodeId id, Step& step);
   Operand whole(NodeId id);
@@ -23,6 +23,7 @@ class StepEmitter {
   PlanTables& tables_;
   int ranks_;
   std::vector<int32_t> whole_value_;  // by group: value of the whole buffer
+  std::vector<int> gathers_;          // by unit: so far, but for save
 };
 
 }  // namespace zeroplan

@@ -8,9 +8,9 @@
 namespace zeroplan {
 namespace {
 
-// Ops whose outputs are the next content of state operands.
-bool changes_state(OpKind op) {
-  switch (op) {
+// Nodes whose outputs are the next content of state operands.
+bool changes_state(const Graph& graph, const Node& node) {
+  switch (node.op) {
     case OpKind::record_loss:
     case OpKind::fold_metrics:
     case OpKind::grad_norm:
@@ -18,6 +18,7 @@ bool changes_state(OpKind op) {
     case OpKind::optimizer_update:
     case OpKind::reduce_scatter:
     case OpKind::all_reduce: return true;
+    case OpKind::gather_weights: return graph.units[node.unit].weights == Placement::replicated;
     default: return false;
   }
 }
@@ -39,7 +40,7 @@ std::vector<std::pair<int32_t, int32_t>> state_pairs(const Node& node) {
 void InPlace::find_last_reads() {
   last_read_.assign(graph_.values.size(), kNone);
   for (NodeId id = 0; id < static_cast<NodeId>(graph_.nodes.size()); ++id) {
-    if (op_class(graph_.nodes[id].op) == OpClass::view) continue;
+    if (storage_.step_of[id] == kNone) continue;
     for (ValueId input : graph_.nodes[id].inputs)
       if (input != kNone) last_read_[storage_.layouts[input].root] = id;
   }
@@ -47,12 +48,8 @@ void InPlace::find_last_reads() {
 
 std::vector<std::pair<int32_t, int32_t>> InPlace::pairs(NodeId id) const {
   const Node& node = graph_.nodes[id];
-  if (changes_state(node.op)) return state_pairs(node);
+  if (changes_state(graph_, node)) return state_pairs(node);
   std::vector<std::pair<int32_t, int32_t>> pairs;
-  if (node.op == OpKind::all_gather) {  // replicated weights after their update
-    if (node.program == Program::update && node.inputs[0] != graph_.units[node.unit].gradient_shard) pairs.emplace_back(0, 0);
-    return pairs;
-  }
   if (op_class(node.op) != OpClass::kernel) return pairs;
   for (const auto& [output, input] : op_def(node.op).in_place) {
     const auto taken = [&](const auto& pair) { return pair.first == output || pair.second == input; };

@@ -4,6 +4,7 @@
 
 #include "graph/ops/op_def.h"
 #include "graph/ops/output_layout.h"
+#include "passes/edit/views.h"
 
 namespace zeroplan {
 namespace {
@@ -58,8 +59,6 @@ class RootStrides {
 };
 
 }  // namespace
-
-bool is_view(const Node& node) { return op_class(node.op) == OpClass::view && node.op != OpKind::unit_view; }
 
 Layout view_layout(const Graph& graph, const Node& node, int output, const Layout& input) {
   Layout layout;

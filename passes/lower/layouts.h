@@ -21,7 +21,5 @@ std::vector<Layout> root_layouts(const Graph& graph);
 std::vector<Layout> value_layouts(const Graph& graph);
 // Output `output` of a view node, given its operand's layout.
 Layout view_layout(const Graph& graph, const Node& node, int output, const Layout& input);
-// A view op whose output has an operand of the graph as root; unit_view is none: its outputs are placed like gathered copies.
-bool is_view(const Node& node);
 
 }  // namespace zeroplan

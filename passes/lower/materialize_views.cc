@@ -2,9 +2,10 @@
 #include <tuple>
 
 #include "graph/ops/op_def.h"
+#include "passes/edit/graph_edits.h"
+#include "passes/edit/views.h"
 #include "passes/lower/layouts.h"
 #include "passes/passes.h"
-#include "passes/zero/node_edits.h"
 
 namespace zeroplan {
 namespace {
@@ -73,7 +74,7 @@ class Materializer {
   }
 
   Graph& graph_;
-  NodeEdits edits_;
+  GraphEdits edits_;
   std::vector<Layout> layouts_;
   std::map<std::tuple<ValueId, Program, bool>, ValueId> copies_;
 };

@@ -6,11 +6,7 @@ namespace zeroplan {
 
 PlanTables::PlanTables(const Graph& graph, const StorageGroups& storage, Plan& plan)
     : graph_(graph), storage_(storage), plan_(plan), tensor_of_(graph.values.size(), kNone), value_of_(graph.values.size(), kNone),
-      whole_of_(storage.groups.size(), kNone), parameter_value_(graph.parameters.size(), kNone), leaf_of_(graph.parameters.size(), kNone) {
-  for (ValueId id = 0; id < static_cast<ValueId>(graph.values.size()); ++id) {
-    const Value& value = graph.values[id];
-    if (value.kind == ValueKind::parameter && leaf_of_[value.parameter] == kNone) leaf_of_[value.parameter] = id;
-  }
+      whole_of_(storage.groups.size(), kNone), parameter_value_(graph.parameters.size(), kNone) {
   for (const SourceNode& node : graph.source) {
     SourceNode mapped = node;
     for (ValueId& input : mapped.inputs) input = this->value(input);
@@ -103,35 +99,20 @@ int32_t PlanTables::new_value(const std::string& name) {
   return static_cast<int32_t>(plan_.values.size()) - 1;
 }
 
-int32_t PlanTables::parameter_value(int32_t parameter) {
-  int32_t& index = parameter_value_[parameter];
+int32_t PlanTables::parameter_value(const Value& leaf) {
+  int32_t& index = parameter_value_[leaf.parameter];
   if (index != kNone) return index;
-  const ValueId leaf = leaf_of_[parameter];
-  index = new_value(leaf == kNone ? graph_.parameters[parameter].name : graph_.values[leaf].name);
-  plan_.values[index].parameter = parameter;
+  index = new_value(leaf.name);
+  plan_.values[index].parameter = leaf.parameter;
   return index;
-}
-
-// insert_all_gather calls the clone of a view <name>@<interval> and erases the original's node, so that the original has no producer.
-ValueId PlanTables::canonical(ValueId id) const {
-  const Value& value = graph_.values[id];
-  if (value.producer == kNone || !is_view(graph_.nodes[value.producer])) return id;
-  const size_t at = value.name.rfind('@');
-  if (at == std::string::npos) return id;
-  const ValueId original = graph_.find(value.name.substr(0, at));
-  const bool erased = original != kNone && graph_.values[original].kind == ValueKind::computed && graph_.values[original].producer == kNone;
-  return erased ? original : id;
 }
 
 int32_t PlanTables::value(ValueId id) {
   if (id == kNone) return kNone;
   if (value_of_[id] != kNone) return value_of_[id];
   const Value& value = graph_.values[id];
-  const OpKind op = value.producer == kNone ? OpKind::copy : graph_.nodes[value.producer].op;
-  const bool gathered = value.parameter != kNone && (op == OpKind::all_gather || op == OpKind::unit_view);
-  if (gathered || value.kind == ValueKind::parameter) return value_of_[id] = parameter_value(value.parameter);
-  if (const ValueId original = canonical(id); original != id) return value_of_[id] = this->value(original);
-  return value_of_[id] = new_value(value.name);
+  if (value.copy_of != kNone) return value_of_[id] = this->value(value.copy_of);
+  return value_of_[id] = value.kind == ValueKind::parameter ? parameter_value(value) : new_value(value.name);
 }
 
 }  // namespace zeroplan

@@ -22,14 +22,13 @@ class PlanTables {
   // A rank's own part of a unit's whole weights.
   int32_t own_part(int32_t unit);
   int32_t workspace_tensor(int32_t group);
-  // Gathered copies of a parameter carry the value of the parameter, views cloned for an interval the value of the original view.
+  // A copy (Value::copy_of) carries the value of its original.
   int32_t value(ValueId value);
   int32_t new_value(const std::string& name);
 
  private:
   int32_t add_tensor(PlanTensor tensor, const StorageGroup& group);
-  ValueId canonical(ValueId value) const;
-  int32_t parameter_value(int32_t parameter);
+  int32_t parameter_value(const Value& leaf);
   std::string origin(ValueId value) const;
 
   const Graph& graph_;
@@ -38,8 +37,7 @@ class PlanTables {
   std::vector<int32_t> tensor_of_, value_of_;      // by value
   std::vector<int32_t> whole_of_;                  // by group
   std::map<int32_t, int32_t> own_part_of_;         // by unit
-  std::vector<int32_t> parameter_value_;
-  std::vector<ValueId> leaf_of_;                   // by parameter
+  std::vector<int32_t> parameter_value_;           // by parameter
 };
 
 }  // namespace zeroplan

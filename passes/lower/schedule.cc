@@ -1,9 +1,9 @@
 #include <algorithm>
 
 #include "graph/ops/op_def.h"
+#include "passes/edit/views.h"
 #include "passes/lower/layouts.h"
 #include "passes/passes.h"
-#include "passes/zero/use_intervals.h"
 
 namespace zeroplan {
 namespace {

@@ -95,12 +95,11 @@ class Grouper {
       if (node.op == OpKind::unit_view) {
         buffer = out_.places[unit.weights_state].group;
         put_members(unit, node.outputs, buffer);
-      } else if (node.op == OpKind::all_gather && node.program != Program::update) {
+      } else if (node.op == OpKind::gather_weights && unit.weights == Placement::sharded) {
         buffer = add_group(TensorKind::slot, Arena::transient, node.program, whole, node.unit);
         put_members(unit, node.outputs, buffer);
-      } else if (node.op == OpKind::all_gather) {
-        const bool gradient = node.inputs[0] == unit.gradient_shard;
-        buffer = out_.places[gradient ? unit.gradient_full : unit.weights_state].group;
+      } else if (node.op == OpKind::gather_weights || node.op == OpKind::gather_gradient) {
+        buffer = out_.places[node.op == OpKind::gather_gradient ? unit.gradient_full : unit.weights_state].group;
         put(node.outputs[0], {buffer, 0});
       } else if (node.op == OpKind::free_unit || node.op == OpKind::export_unit) {
         buffer = out_.places[out_.layouts[node.inputs[0]].root].group;

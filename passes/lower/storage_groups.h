@@ -33,7 +33,7 @@ struct StorageGroups {
   std::vector<StorageGroup> groups;
   std::vector<Place> places;              // by value that is a root
   std::vector<std::vector<std::pair<int32_t, int32_t>>> in_place;  // by node: (output, input)
-  std::vector<int32_t> buffer_of;         // by node: slot of an all_gather or free_unit, buffer of a reduce_scatter or export_unit
+  std::vector<int32_t> buffer_of;         // by node: slot of a gather_weights or free_unit, buffer of a reduce_scatter or export_unit
   std::vector<int32_t> workspace_of;      // by node
 };
 

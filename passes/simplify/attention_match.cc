@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "passes/edit/producers.h"
 #include "passes/simplify/attention_mask.h"
-#include "passes/simplify/rewrite.h"
 
 namespace zeroplan {
 namespace {

@@ -1,8 +1,9 @@
 #include <algorithm>
 #include <numeric>
 
+#include "passes/edit/graph_edits.h"
+#include "passes/edit/producers.h"
 #include "passes/passes.h"
-#include "passes/simplify/rewrite.h"
 
 namespace zeroplan {
 namespace {
@@ -47,7 +48,7 @@ std::vector<size_t> refinement(const Shape& coarse, const Shape& fine) {
 
 class ViewCanonicalizer {
  public:
-  explicit ViewCanonicalizer(Graph& graph) : graph_(graph), rewrite_(graph) {}
+  explicit ViewCanonicalizer(Graph& graph) : graph_(graph), edits_(graph) {}
 
   bool run() {
     for (NodeId id = 0; id < static_cast<NodeId>(graph_.nodes.size()); ++id) {
@@ -60,7 +61,7 @@ class ViewCanonicalizer {
         default: break;
       }
     }
-    return rewrite_.finish() || changed_;
+    return edits_.apply() || changed_;
   }
 
  private:
@@ -78,7 +79,7 @@ class ViewCanonicalizer {
   bool forward_if(bool nothing_changes, NodeId id) {
     if (!nothing_changes) return false;
     forwarded_[node(id).outputs[0]] = node(id).inputs[0];
-    rewrite_.forward(id, node(id).inputs[0]);
+    edits_.forward(node(id).outputs[0], node(id).inputs[0]);
     return true;
   }
 
@@ -115,10 +116,10 @@ class ViewCanonicalizer {
       }
     }
     const ValueId source = first->inputs[0];
-    Builder build = rewrite_.before(id);
+    Builder build = edits_.build_before(id);
     const ValueId x = build.reshape(source, split);
-    rewrite_.place();
-    rewrite_.become(id, OpKind::transpose, {x}, {{Attr::permutation, permutation}});
+    edits_.place();
+    edits_.become(id, OpKind::transpose, {x}, {{Attr::permutation, permutation}});
     transpose(id);
   }
 
@@ -156,7 +157,7 @@ class ViewCanonicalizer {
   }
 
   Graph& graph_;
-  Rewriter rewrite_;
+  GraphEdits edits_;
   std::map<ValueId, ValueId> forwarded_;
   bool changed_ = false;
 };

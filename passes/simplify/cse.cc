@@ -4,8 +4,9 @@
 #include <fmt/format.h>
 
 #include "graph/ops/op_def.h"
+#include "passes/edit/graph_edits.h"
+#include "passes/edit/reads.h"
 #include "passes/passes.h"
-#include "passes/simplify/rewrite.h"
 
 namespace zeroplan {
 namespace {
@@ -50,30 +51,25 @@ std::map<ValueId, ValueId> equal_constants(const Graph& graph) {
 }  // namespace
 
 bool cse(Graph& graph, const CompileOptions&) {
-  bool changed = replace_reads(graph, equal_constants(graph));
+  const bool changed = replace_reads(graph, equal_constants(graph));
+  GraphEdits edits(graph);
   std::map<ValueId, ValueId> same;
   std::unordered_map<std::string, NodeId> seen;
-  std::vector<Node> kept;
-  for (Node& node : graph.nodes) {
+  for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes.size()); ++id) {
+    Node& node = graph.nodes[id];
     for (ValueId& input : node.inputs)
       if (const auto found = same.find(input); found != same.end()) input = found->second;
     const OpClass kind = op_class(node.op);
-    const bool mergeable = kind != OpClass::comm && kind != OpClass::host && !has_state(graph, node);
-    if (mergeable) {
-      const auto [place, fresh] = seen.emplace(node_key(node), static_cast<NodeId>(kept.size()));
-      if (!fresh) {
-        const Node& first = kept[place->second];
-        for (size_t i = 0; i < node.outputs.size(); ++i) same[node.outputs[i]] = first.outputs[i];
-        changed = true;
-        continue;
-      }
+    if (kind == OpClass::comm || kind == OpClass::host || has_state(graph, node)) continue;
+    const auto [place, fresh] = seen.emplace(node_key(node), id);
+    if (fresh) continue;
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      same[node.outputs[i]] = graph.nodes[place->second].outputs[i];
+      edits.forward(node.outputs[i], same[node.outputs[i]]);
     }
-    kept.push_back(std::move(node));
+    edits.erase(id);
   }
-  graph.nodes = std::move(kept);
-  graph.reindex();
-  replace_reads(graph, same);
-  return changed;
+  return edits.apply() || changed;
 }
 
 }  // namespace zeroplan

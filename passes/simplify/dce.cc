@@ -1,5 +1,5 @@
+#include "passes/edit/reads.h"
 #include "passes/passes.h"
-#include "passes/simplify/rewrite.h"
 
 namespace zeroplan {
 

@@ -1,8 +1,10 @@
 #include <cmath>
 
+#include "passes/edit/graph_edits.h"
+#include "passes/edit/producers.h"
+#include "passes/edit/reads.h"
 #include "passes/passes.h"
 #include "passes/simplify/attention_match.h"
-#include "passes/simplify/rewrite.h"
 
 namespace zeroplan {
 namespace {
@@ -15,7 +17,7 @@ double meant_scale(double scale, int64_t head_width) {
 
 class AttentionFuser {
  public:
-  explicit AttentionFuser(Graph& graph) : graph_(graph), rewrite_(graph), matcher_(graph), users_(graph.users()) {}
+  explicit AttentionFuser(Graph& graph) : graph_(graph), edits_(graph), matcher_(graph), users_(graph.users()) {}
 
   bool run() {
     const std::set<ValueId> roots = root_values(graph_);
@@ -23,7 +25,7 @@ class AttentionFuser {
       const std::optional<AttentionMatch> match = matcher_.match(id);
       if (match && !wanted_outside(match->probabilities, id, roots)) replace(id, *match);
     }
-    return rewrite_.finish();
+    return edits_.apply();
   }
 
  private:
@@ -40,7 +42,7 @@ class AttentionFuser {
 
   void replace(NodeId id, const AttentionMatch& match) {
     const Shape old_shape = graph_.values[graph_.nodes[id].outputs[0]].shape;
-    Builder build = rewrite_.before(id);
+    Builder build = edits_.build_before(id);
     ValueId q = build.transpose(match.q.base, match.q.permutation), k = build.transpose(match.k.base, match.k.permutation);
     ValueId v = match.v, mask = match.mask;
     const bool flat = old_shape.size() == 3;  // [B·H, T, D]
@@ -48,19 +50,19 @@ class AttentionFuser {
       const Shape batch = batch_and_heads(q);
       for (ValueId* x : {&q, &k, &v, &mask}) *x = split_first_axis(build, *x, batch);
     }
-    if (!share_batch(build, q, k, v)) return rewrite_.discard();
+    if (!share_batch(build, q, k, v)) return edits_.discard();
     ungroup(build, k, v);
     std::vector<ValueId> inputs = {q, k, v};
     if (mask != kNone) inputs.push_back(mask);
     const Attributes attributes = {{Attr::scale, meant_scale(match.scale, graph_.values[q].shape.back())}, {Attr::causal, int64_t{match.causal}}};
     if (!flat) {
-      rewrite_.place();
-      rewrite_.become(id, OpKind::attention, inputs, attributes);
+      edits_.place();
+      edits_.become(id, OpKind::attention, inputs, attributes);
       return;
     }
     const ValueId y = build.add_multi(OpKind::attention, inputs, attributes)[0];
-    rewrite_.place();
-    rewrite_.become(id, OpKind::reshape, {y}, {{Attr::shape, old_shape}});
+    edits_.place();
+    edits_.become(id, OpKind::reshape, {y}, {{Attr::shape, old_shape}});
   }
 
   // B and H where the three axes of q come from four, else every entry is a batch of one head.
@@ -109,17 +111,13 @@ class AttentionFuser {
   }
 
   Graph& graph_;
-  Rewriter rewrite_;
+  GraphEdits edits_;
   AttentionMatcher matcher_;
   std::vector<std::vector<NodeId>> users_;
 };
 
 }  // namespace
 
-bool fuse_attention(Graph& graph, const CompileOptions& options) {
-  if (!AttentionFuser(graph).run()) return false;
-  canonicalize_views(graph, options);  // k arrives through a transpose that is undone
-  return true;
-}
+bool fuse_attention(Graph& graph, const CompileOptions&) { return AttentionFuser(graph).run(); }
 
 }  // namespace zeroplan

@@ -1,8 +1,10 @@
 #include <cmath>
+#include <set>
 
+#include "passes/edit/graph_edits.h"
+#include "passes/edit/producers.h"
 #include "passes/passes.h"
 #include "passes/simplify/polynomial.h"
-#include "passes/simplify/rewrite.h"
 
 namespace zeroplan {
 namespace {
@@ -28,14 +30,14 @@ std::vector<Form> forms() {
 
 class ActivationFuser {
  public:
-  explicit ActivationFuser(Graph& graph) : graph_(graph), rewrite_(graph), users_(graph.users()) {}
+  explicit ActivationFuser(Graph& graph) : graph_(graph), edits_(graph), users_(graph.users()) {}
 
   bool run() {
     const std::vector<Form> known = forms();
     for (NodeId id = 0; id < static_cast<NodeId>(graph_.nodes.size()); ++id)
       for (const Form& form : known)
         if (graph_.nodes[id].op == form.inner) fuse(id, form);
-    return rewrite_.finish();
+    return edits_.apply();
   }
 
  private:
@@ -48,7 +50,7 @@ class ActivationFuser {
       if (!argument || !nearly_equal(*argument, form.argument)) continue;
       std::set<NodeId> results;
       collect_results(t, x, t, form, kSearchDepth, results);
-      for (NodeId result : results) rewrite_.become(result, form.op, {x}, attributes_of(form));
+      for (NodeId result : results) edits_.become(result, form.op, {x}, attributes_of(form));
       return;
     }
   }
@@ -84,7 +86,7 @@ class ActivationFuser {
   }
 
   Graph& graph_;
-  Rewriter rewrite_;
+  GraphEdits edits_;
   std::vector<std::vector<NodeId>> users_;
 };
 

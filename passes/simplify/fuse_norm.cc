@@ -1,8 +1,9 @@
 #include <algorithm>
 
 #include "base/decimal.h"
+#include "passes/edit/graph_edits.h"
+#include "passes/edit/producers.h"
 #include "passes/passes.h"
-#include "passes/simplify/rewrite.h"
 
 namespace zeroplan {
 namespace {
@@ -130,7 +131,7 @@ class NormMatcher {
 
 class NormFuser {
  public:
-  explicit NormFuser(Graph& graph) : graph_(graph), rewrite_(graph), covered_(graph.nodes.size(), false) {}
+  explicit NormFuser(Graph& graph) : graph_(graph), edits_(graph), covered_(graph.nodes.size(), false) {}
 
   // From the end, so that the longest form of a chain is met first.
   bool run() {
@@ -139,19 +140,19 @@ class NormFuser {
       if (covered_[id] || (op != OpKind::add && op != OpKind::mul && op != OpKind::div)) continue;
       if (const std::optional<Norm> norm = NormMatcher(graph_).match(graph_.nodes[id].outputs[0])) replace(id, *norm);
     }
-    return rewrite_.finish();
+    return edits_.apply();
   }
 
  private:
   void replace(NodeId id, const Norm& norm) {
     const std::vector<ValueId> old = graph_.nodes[id].inputs;
-    Builder build = rewrite_.before(id);
+    Builder build = edits_.build_before(id);
     const Shape channels = {graph_.values[norm.x].shape.back()};
     const ValueId gamma = norm.gamma == kNone ? ones(build, channels, norm.x) : build.reshape(norm.gamma, channels);
     std::vector<ValueId> inputs = {norm.x, gamma};
     if (norm.beta != kNone) inputs.push_back(build.reshape(norm.beta, channels));
-    rewrite_.place();
-    if (rewrite_.become(id, norm.op, inputs, {{Attr::epsilon, meant_decimal(norm.epsilon)}})) cover(old);
+    edits_.place();
+    if (edits_.become(id, norm.op, inputs, {{Attr::epsilon, meant_decimal(norm.epsilon)}})) cover(old);
   }
 
   ValueId ones(Builder& build, const Shape& shape, ValueId like) const {
@@ -172,7 +173,7 @@ class NormFuser {
   }
 
   Graph& graph_;
-  Rewriter rewrite_;
+  GraphEdits edits_;
   std::vector<bool> covered_;
 };
 

@@ -2,8 +2,8 @@
 
 #include "base/error.h"
 #include "graph/ops/op_def.h"
+#include "passes/edit/graph_edits.h"
 #include "passes/passes.h"
-#include "passes/simplify/rewrite.h"
 #include "passes/train/gradient_sum.h"
 #include "passes/train/record.h"
 
@@ -137,15 +137,6 @@ class Autodiff {
   std::vector<std::vector<ValueId>> first_read_;  // by node: trainable leaves that no earlier node reads
 };
 
-// A parameter's gradient carries its index, so that later passes and messages can name it.
-void mark_gradients(Graph& graph) {
-  for (const auto& [parameter, id] : graph.gradients) {
-    Value& value = graph.values[id];
-    check(value.shape == graph.parameters[parameter].shape && value.dtype == graph.parameters[parameter].dtype, "a gradient has its parameter's type");
-    if (value.kind == ValueKind::computed && value.parameter == kNone) value.parameter = parameter;
-  }
-}
-
 }  // namespace
 
 bool autodiff(Graph& graph, const CompileOptions& options) {
@@ -153,11 +144,6 @@ bool autodiff(Graph& graph, const CompileOptions& options) {
   record_loss_of(graph, graph.loss, Program::micro_step, "metrics", options.micro_batches);
   Autodiff(graph).run();
   sort_programs(graph);
-  // Vjps are built one by one: they transpose back what the forward transposed, and compute some products twice.
-  canonicalize_views(graph, options);
-  cse(graph, options);
-  drop_dead_nodes(graph);
-  mark_gradients(graph);
   return true;
 }
 

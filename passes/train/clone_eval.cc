@@ -1,5 +1,6 @@
+#include "passes/edit/graph_edits.h"
+#include "passes/edit/reads.h"
 #include "passes/passes.h"
-#include "passes/simplify/rewrite.h"
 #include "passes/train/record.h"
 
 namespace zeroplan {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "passes/simplify/rewrite.h"
+#include "passes/edit/producers.h"
 
 namespace zeroplan {
 namespace {

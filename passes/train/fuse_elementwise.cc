@@ -1,5 +1,6 @@
+#include "passes/edit/graph_edits.h"
+#include "passes/edit/reads.h"
 #include "passes/passes.h"
-#include "passes/simplify/rewrite.h"
 #include "passes/train/elementwise_chain.h"
 
 namespace zeroplan {
@@ -13,19 +14,12 @@ class ElementwiseFuser {
     std::vector<bool> absorbed(graph_.nodes.size(), false);
     for (NodeId id = 0; id < static_cast<NodeId>(graph_.nodes.size()); ++id)
       if (may_stand(graph_.nodes[id])) grow(id, absorbed);
-    bool changed = false;
-    std::vector<Node> kept;
+    GraphEdits edits(graph_);
     for (NodeId id = 0; id < static_cast<NodeId>(graph_.nodes.size()); ++id) {
-      if (absorbed[id]) continue;
-      if (chains_[id].steps.size() > 1) {
-        write(id);
-        changed = true;
-      }
-      kept.push_back(std::move(graph_.nodes[id]));
+      if (absorbed[id]) edits.erase(id);
+      else if (chains_[id].steps.size() > 1) write(id);
     }
-    graph_.nodes = std::move(kept);
-    graph_.reindex();
-    return changed;
+    return edits.apply();
   }
 
  private:

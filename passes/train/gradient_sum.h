@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "graph/ir/builder.h"
+#include "graph/ops/builder.h"
 
 namespace zeroplan {
 

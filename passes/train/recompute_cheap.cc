@@ -2,31 +2,22 @@
 #include <map>
 
 #include "graph/ops/elementwise.h"
-#include "graph/ops/op_def.h"
+#include "passes/edit/graph_edits.h"
+#include "passes/edit/reads.h"
+#include "passes/edit/views.h"
 #include "passes/passes.h"
-#include "passes/simplify/rewrite.h"
 
 namespace zeroplan {
 namespace {
 
 constexpr int64_t kSmallest = 4096;  // bytes below which an activation is not worth a step
 
-// By value: what the chain of views that ends in it shows.
-std::vector<ValueId> shown_roots(const Graph& graph) {
-  std::vector<ValueId> roots(graph.values.size());
-  for (ValueId id = 0; id < static_cast<ValueId>(roots.size()); ++id) roots[id] = id;
-  for (const Node& node : graph.nodes)
-    if (op_class(node.op) == OpClass::view)
-      for (ValueId output : node.outputs) roots[output] = roots[node.inputs[0]];
-  return roots;
-}
-
 bool is_cheap(OpKind op) { return is_elementwise(op) || op == OpKind::layer_norm || op == OpKind::rms_norm; }
 
 // Forward nodes from last to first: a clone reads operands, which makes those candidates with one more backward reader.
 class Recomputer {
  public:
-  explicit Recomputer(Graph& graph) : graph_(graph), roots_(shown_roots(graph)), kept_(root_values(graph)), reads_(graph.values.size()) {
+  explicit Recomputer(Graph& graph) : graph_(graph), roots_(view_roots(graph)), kept_(root_values(graph)), reads_(graph.values.size()) {
     for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes.size()); ++id) note_reads(id);
   }
 
@@ -55,12 +46,11 @@ class Recomputer {
   void note_reads(NodeId id) {
     const Node& node = graph_.nodes[id];
     if (!is_backward(node)) return;
-    const bool view = op_class(node.op) == OpClass::view;
     for (ValueId input : node.inputs) {
       if (input == kNone) continue;
       Reads& reads = reads_[roots_[input]];
       if (reads.first == kNone) reads.first = id;
-      if (!view) reads.last = id;
+      if (!is_view(node)) reads.last = id;
       reads.nodes.push_back(id);
     }
   }
@@ -141,16 +131,10 @@ class Recomputer {
   }
 
   void insert_groups() {
-    std::map<NodeId, std::vector<Node>> before;
+    GraphEdits edits(graph_);
     for (auto group = groups_.rbegin(); group != groups_.rend(); ++group)  // a clone stands behind those that it reads
-      for (Node& node : group->nodes) before[group->at].push_back(std::move(node));
-    std::vector<Node> nodes;
-    for (NodeId id = 0; id < static_cast<NodeId>(graph_.nodes.size()); ++id) {
-      if (const auto here = before.find(id); here != before.end()) nodes.insert(nodes.end(), here->second.begin(), here->second.end());
-      nodes.push_back(std::move(graph_.nodes[id]));
-    }
-    graph_.nodes = std::move(nodes);
-    graph_.reindex();
+      for (Node& node : group->nodes) edits.before(group->at, std::move(node));
+    edits.apply();
   }
 
   void note_clone(ValueId input, NodeId at) {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "graph/ir/builder.h"
+#include "graph/ops/builder.h"
 #include "runtime/plan/report.h"
 
 namespace zeroplan {

@@ -7,7 +7,6 @@ bool snapshot_source(Graph& graph, const CompileOptions&) {
   for (const Node& node : graph.nodes)
     if (node.program == Program::micro_step || node.program == Program::eval_step)
       graph.source.push_back({node.op, node.inputs, node.outputs, node.attributes, node.program});
-  graph.reindex();
   return !graph.source.empty();
 }
 

@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include "graph/ops/op_def.h"
+#include "passes/edit/graph_edits.h"
+#include "passes/edit/views.h"
 #include "passes/passes.h"
-#include "passes/zero/node_edits.h"
 #include "passes/zero/unit_state.h"
 #include "passes/zero/use_intervals.h"
 
@@ -14,20 +15,20 @@ namespace {
 // Replaces what the nodes of one program read of parameters: leaves by gathered copies, views of leaves by views of the copies.
 class Rewirer {
  public:
-  Rewirer(Graph& graph, NodeEdits& edits, std::vector<int>& counts)
-      : graph_(graph), edits_(edits), counts_(counts), shown_(shown_parameters(graph)), unit_of_(parameter_units(graph)) {}
+  Rewirer(Graph& graph, GraphEdits& edits, std::vector<int>& counts)
+      : graph_(graph), edits_(edits), counts_(counts), shown_(shown_parameters(graph)), unit_of_(parameter_units(graph)), leaves_(parameter_leaves(graph)) {}
 
   // The interval's gather (or the unit's view of replicated weights) before its first use, and its uses rewired.
   void rewire(const UseInterval& interval) {
     const NodeId first = interval.uses.front();
     const Unit& unit = graph_.units[interval.unit];
-    Node source = make_node(unit.weights == Placement::sharded ? OpKind::all_gather : OpKind::unit_view, graph_.nodes[first].program,
+    Node source = make_node(unit.weights == Placement::sharded ? OpKind::gather_weights : OpKind::unit_view, graph_.nodes[first].program,
                             {unit.weights_state}, interval.unit);
     source.backward = graph_.nodes[first].backward;
     source.reason = interval.reason;
     suffix_ = fmt::format("@{}", ++counts_[interval.unit]);
     copies_.clear();
-    source.outputs = add_gathered_copies(graph_, interval.unit, suffix_);
+    source.outputs = add_gathered_copies(graph_, interval.unit, leaves_, suffix_);
     for (size_t i = 0; i < source.outputs.size(); ++i) gathered_[unit.parameters[i].parameter] = source.outputs[i];
     edits_.before(first, std::move(source));
     for (NodeId use : interval.uses) {
@@ -55,6 +56,7 @@ class Rewirer {
     for (ValueId& output : view.outputs) {
       Value copy = graph_.values[output];
       copy.name += suffix_;
+      copy.copy_of = output;
       copies_[output] = graph_.add_value(std::move(copy));
       output = copies_[output];
     }
@@ -63,9 +65,10 @@ class Rewirer {
   }
 
   Graph& graph_;
-  NodeEdits& edits_;
+  GraphEdits& edits_;
   std::vector<int>& counts_;
   std::vector<int32_t> shown_, unit_of_;
+  std::vector<ValueId> leaves_;
   std::map<int32_t, ValueId> gathered_;  // of the interval at hand
   std::map<ValueId, ValueId> copies_;
   std::string suffix_;
@@ -78,7 +81,7 @@ std::vector<UseInterval> whole_program_uses(const Graph& graph, Program program)
   std::vector<int> interval_of(graph.units.size(), kNone);
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes.size()); ++id) {
     const Node& node = graph.nodes[id];
-    if (node.program != program || op_class(node.op) == OpClass::view) continue;
+    if (node.program != program || is_view(node)) continue;
     for (ValueId input : node.inputs) {
       const int32_t unit = input == kNone || shown[input] == kNone ? kNone : unit_of[shown[input]];
       if (unit == kNone || graph.units[unit].weights == Placement::sharded) continue;
@@ -94,10 +97,10 @@ std::vector<UseInterval> whole_program_uses(const Graph& graph, Program program)
   return intervals;
 }
 
-void erase_parameter_views(const Graph& graph, NodeEdits& edits) {
+void erase_parameter_views(const Graph& graph, GraphEdits& edits) {
   const std::vector<int32_t> shown = shown_parameters(graph);
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes.size()); ++id)
-    if (op_class(graph.nodes[id].op) == OpClass::view && shown[graph.nodes[id].inputs[0]] != kNone) edits.erase(id);
+    if (is_view(graph.nodes[id]) && shown[graph.nodes[id].inputs[0]] != kNone) edits.erase(id);
 }
 
 }  // namespace
@@ -106,7 +109,7 @@ bool insert_all_gather(Graph& graph, const CompileOptions& options) {
   if (graph.units.empty()) return false;
   for (int32_t unit = 0; unit < static_cast<int32_t>(graph.units.size()); ++unit) add_unit_state(graph, unit);
   const int max_live = max_live_units(graph, options);
-  NodeEdits edits(graph);
+  GraphEdits edits(graph);
   std::vector<int> counts(graph.units.size(), 0);
   erase_parameter_views(graph, edits);
   Rewirer rewirer(graph, edits, counts);

@@ -1,7 +1,8 @@
 #include <algorithm>
 
+#include "passes/edit/graph_edits.h"
+#include "passes/edit/views.h"
 #include "passes/passes.h"
-#include "passes/zero/node_edits.h"
 #include "passes/zero/use_intervals.h"
 
 namespace zeroplan {
@@ -12,10 +13,10 @@ bool insert_free(Graph& graph, const CompileOptions&) {
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes.size()); ++id)
     for (ValueId input : graph.nodes[id].inputs)
       if (input != kNone) last_reader[roots[input]] = id;
-  NodeEdits edits(graph);
+  GraphEdits edits(graph);
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes.size()); ++id) {
     const Node& gather = graph.nodes[id];
-    if (gather.op != OpKind::all_gather) continue;
+    if (gather.op != OpKind::gather_weights) continue;
     NodeId last = id;
     for (ValueId output : gather.outputs) last = std::max(last, last_reader[output]);
     Node free = make_node(OpKind::free_unit, gather.program, gather.outputs, gather.unit);

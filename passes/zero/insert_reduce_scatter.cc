@@ -2,8 +2,8 @@
 
 #include "base/error.h"
 #include "graph/ops/op_def.h"
+#include "passes/edit/graph_edits.h"
 #include "passes/passes.h"
-#include "passes/zero/node_edits.h"
 #include "passes/zero/unit_state.h"
 
 namespace zeroplan {
@@ -96,7 +96,7 @@ class Reducer {
   }
 
   Graph& graph_;
-  NodeEdits edits_;
+  GraphEdits edits_;
   std::vector<bool> owned_;  // by value: already has a place in a reduce buffer
   std::vector<std::vector<NodeId>> readers_;
 };

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "passes/edit/graph_edits.h"
 #include "passes/passes.h"
 #include "passes/zero/program_builder.h"
 #include "passes/zero/unit_state.h"
@@ -57,7 +58,7 @@ void fold_losses(ProgramBuilder& build, const Metrics& state, const Loss& loss) 
 void update_unit(const Graph& graph, ProgramBuilder& build, int32_t id, const CompileOptions& options, ValueId report) {
   const Unit& unit = graph.units[id];
   const bool whole = unit.optimizer == Placement::replicated;
-  if (whole) build.change(build.node(OpKind::all_gather, {unit.gradient_shard}, id), {unit.gradient_full});
+  if (whole) build.change(build.node(OpKind::gather_gradient, {unit.gradient_shard}, id), {unit.gradient_full});
   const ValueId gradient = whole ? unit.gradient_full : unit.gradient_shard;
   Node update = build.node(OpKind::optimizer_update, {unit.weights_state, build.now(gradient), build.now(report)}, id);
   update.inputs.insert(update.inputs.end(), unit.moments.begin(), unit.moments.end());
@@ -68,10 +69,10 @@ void update_unit(const Graph& graph, ProgramBuilder& build, int32_t id, const Co
   build.change(std::move(update), changed);
   if (whole) build.zero(unit.gradient_shard);
   const bool gather_weights = unit.weights == Placement::replicated && !whole;
-  if (gather_weights) build.change(build.node(OpKind::all_gather, {build.now(unit.weights_state)}, id), {unit.weights_state});
+  if (gather_weights) build.change(build.node(OpKind::gather_weights, {build.now(unit.weights_state)}, id), {unit.weights_state});
 }
 
-void build_update(Graph& graph, NodeEdits& edits, const CompileOptions& options, const Metrics& state, ValueId limbs) {
+void build_update(Graph& graph, GraphEdits& edits, const CompileOptions& options, const Metrics& state, ValueId limbs) {
   ProgramBuilder build(graph, edits, Program::update);
   fold_losses(build, state, graph.loss);
   const int32_t units = static_cast<int32_t>(graph.units.size());
@@ -95,7 +96,7 @@ bool has_program(const Graph& graph, Program program) {
 bool optimizer_update(Graph& graph, const CompileOptions& options) {
   if (graph.units.empty()) return false;
   add_moments(graph, options);
-  NodeEdits edits(graph);
+  GraphEdits edits(graph);
   const Metrics train = add_metrics(graph, Program::micro_step, "report");
   const ValueId limbs = add_state(graph, "norm_limbs", DType::i64, {kNormLimbs});
   std::vector<ValueId> zeroed = {train.metrics, train.report, limbs};

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "passes/edit/views.h"
 #include "passes/passes.h"
 #include "passes/zero/use_intervals.h"
 
@@ -19,7 +20,7 @@ class Prefetcher {
     find_intervals();
     issue_while_possible();
     for (NodeId id = begin_; id < end_; ++id) {
-      if (graph_.nodes[id].op == OpKind::all_gather) continue;
+      if (graph_.nodes[id].op == OpKind::gather_weights) continue;
       start_intervals(id);
       if (graph_.nodes[id].op == OpKind::free_unit) --live_;
       result_.push_back(graph_.nodes[id]);
@@ -32,7 +33,7 @@ class Prefetcher {
   void find_intervals() {
     std::vector<int> interval_of(graph_.values.size(), kNone);
     for (NodeId id = begin_; id < end_; ++id) {
-      if (graph_.nodes[id].op != OpKind::all_gather) continue;
+      if (graph_.nodes[id].op != OpKind::gather_weights) continue;
       for (ValueId output : graph_.nodes[id].outputs) interval_of[output] = static_cast<int>(gathers_.size());
       gathers_.push_back(id);
     }
@@ -100,7 +101,7 @@ bool prefetch_edges(Graph& graph, const CompileOptions& options) {
       nodes.insert(nodes.end(), graph.nodes.begin() + begin, graph.nodes.begin() + end);
       continue;
     }
-    for (NodeId id = begin; id < end; ++id) changed = changed || graph.nodes[id].op == OpKind::all_gather;
+    for (NodeId id = begin; id < end; ++id) changed = changed || graph.nodes[id].op == OpKind::gather_weights;
     std::vector<Node> part = Prefetcher(graph, begin, end, options.prefetch, max_live).run();
     nodes.insert(nodes.end(), part.begin(), part.end());
   }

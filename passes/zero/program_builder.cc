@@ -31,7 +31,7 @@ void ProgramBuilder::finish() {
   for (const auto& [state, value] : now_) graph_.state_updates.push_back({program_, state, value});
 }
 
-void build_load(Graph& graph, NodeEdits& edits, const std::vector<ValueId>& zeroed) {
+void build_load(Graph& graph, GraphEdits& edits, const std::vector<ValueId>& zeroed) {
   ProgramBuilder load(graph, edits, Program::load);
   for (int32_t id = 0; id < static_cast<int32_t>(graph.units.size()); ++id) {
     const Unit& unit = graph.units[id];
@@ -45,12 +45,13 @@ void build_load(Graph& graph, NodeEdits& edits, const std::vector<ValueId>& zero
   load.finish();
 }
 
-void build_save(Graph& graph, NodeEdits& edits) {
+void build_save(Graph& graph, GraphEdits& edits) {
   ProgramBuilder save(graph, edits, Program::save);
+  const std::vector<ValueId> leaves = parameter_leaves(graph);
   for (int32_t id = 0; id < static_cast<int32_t>(graph.units.size()); ++id) {
     const bool sharded = graph.units[id].weights == Placement::sharded;
-    Node source = save.node(sharded ? OpKind::all_gather : OpKind::unit_view, {graph.units[id].weights_state}, id);
-    const std::vector<ValueId> copies = add_gathered_copies(graph, id, "@save");
+    Node source = save.node(sharded ? OpKind::gather_weights : OpKind::unit_view, {graph.units[id].weights_state}, id);
+    const std::vector<ValueId> copies = add_gathered_copies(graph, id, leaves, "@save");
     source.outputs = copies;
     save.append(std::move(source));
     save.append(save.node(OpKind::export_unit, copies, id));

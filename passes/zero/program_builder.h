@@ -5,13 +5,13 @@
 #include <vector>
 
 #include "graph/ir/graph.h"
-#include "passes/zero/node_edits.h"
+#include "passes/edit/graph_edits.h"
 
 namespace zeroplan {
 
 class ProgramBuilder {
  public:
-  ProgramBuilder(Graph& graph, NodeEdits& edits, Program program) : graph_(graph), edits_(edits), program_(program) {}
+  ProgramBuilder(Graph& graph, GraphEdits& edits, Program program) : graph_(graph), edits_(edits), program_(program) {}
 
   ValueId now(ValueId state) const;
   // Appends the node after giving it one new output per state in `changed`: the state's next content.
@@ -25,13 +25,13 @@ class ProgramBuilder {
 
  private:
   Graph& graph_;
-  NodeEdits& edits_;
+  GraphEdits& edits_;
   Program program_;
   std::map<ValueId, ValueId> now_;
 };
 
 // load and save (docs/architecture.md): zeroed state and weights in, every parameter out.
-void build_load(Graph& graph, NodeEdits& edits, const std::vector<ValueId>& zeroed);
-void build_save(Graph& graph, NodeEdits& edits);
+void build_load(Graph& graph, GraphEdits& edits, const std::vector<ValueId>& zeroed);
+void build_save(Graph& graph, GraphEdits& edits);
 
 }  // namespace zeroplan

@@ -4,10 +4,11 @@
 #include <map>
 
 #include <fmt/format.h>
-#include <re2/re2.h>
 
 #include "base/error.h"
+#include "base/patterns.h"
 #include "graph/ops/op_def.h"
+#include "passes/edit/views.h"
 #include "passes/zero/cut_points.h"
 #include "passes/zero/use_intervals.h"
 
@@ -50,19 +51,12 @@ class Grouper {
   }
 
   void match_patterns(const std::vector<std::string>& patterns) {
+    Patterns units("--unit", patterns);
     pattern_key_.resize(graph_.parameters.size());
-    for (size_t i = 0; i < patterns.size(); ++i) {
-      const RE2 pattern("(" + patterns[i] + ")", RE2::Quiet);
-      if (!pattern.ok()) throw Error(fmt::format("--unit '{}' is no regular expression: {}", patterns[i], pattern.error()));
-      bool found = false;
-      for (int32_t p : order_) {
-        std::string match;
-        if (!RE2::PartialMatch(graph_.parameters[p].name, pattern, &match)) continue;
-        found = true;
-        if (pattern_key_[p].empty()) pattern_key_[p] = fmt::format("{}:{}", i, match);
-      }
-      if (!found) throw Error(fmt::format("--unit '{}' matches no parameter: `zeroplan inspect` lists their names", patterns[i]));
-    }
+    for (int32_t p : order_)
+      if (const std::optional<Patterns::Match> match = units.find(graph_.parameters[p].name))
+        pattern_key_[p] = fmt::format("{}:{}", match->pattern, match->text);
+    if (const std::vector<std::string> unused = units.unused(); !unused.empty()) throw ErrorList("options that cannot be used:", unused);
   }
 
   void cut_forward() {
@@ -201,7 +195,7 @@ ForwardUses forward_uses(const Graph& graph) {
   std::vector<int> made(graph.values.size(), kNone), read(graph.values.size(), kNone);
   int position = 0;
   for (const Node& node : graph.nodes) {
-    if (node.program != Program::micro_step || node.backward || op_class(node.op) == OpClass::view) continue;
+    if (node.program != Program::micro_step || node.backward || is_view(node)) continue;
     for (ValueId input : node.inputs) {
       if (input == kNone) continue;
       read[roots[input]] = position;

@@ -1,5 +1,7 @@
 #include "passes/zero/unit_state.h"
 
+#include "base/error.h"
+
 namespace zeroplan {
 
 ValueId add_state(Graph& graph, const std::string& name, DType dtype, const Shape& shape, int32_t unit) {
@@ -31,7 +33,16 @@ void add_unit_state(Graph& graph, int32_t id) {
   if (unit.gradients == Placement::replicated) unit.gradient_full = add_state(graph, name + ".gradient_full", dtype, whole, id);
 }
 
-std::vector<ValueId> add_gathered_copies(Graph& graph, int32_t unit, const std::string& suffix) {
+std::vector<ValueId> parameter_leaves(const Graph& graph) {
+  std::vector<ValueId> leaves(graph.parameters.size(), kNone);
+  for (ValueId id = 0; id < static_cast<ValueId>(graph.values.size()); ++id) {
+    const Value& value = graph.values[id];
+    if (value.kind == ValueKind::parameter && leaves[value.parameter] == kNone) leaves[value.parameter] = id;
+  }
+  return leaves;
+}
+
+std::vector<ValueId> add_gathered_copies(Graph& graph, int32_t unit, const std::vector<ValueId>& leaves, const std::string& suffix) {
   std::vector<ValueId> copies;
   for (const UnitParameter& member : graph.units[unit].parameters) {
     const Parameter& parameter = graph.parameters[member.parameter];
@@ -41,6 +52,8 @@ std::vector<ValueId> add_gathered_copies(Graph& graph, int32_t unit, const std::
     value.shape = parameter.shape;
     value.parameter = member.parameter;
     value.unit = unit;
+    value.copy_of = leaves[member.parameter];
+    check(value.copy_of != kNone, "every parameter has a leaf");
     copies.push_back(graph.add_value(std::move(value)));
   }
   return copies;

@@ -12,7 +12,9 @@ void add_unit_state(Graph& graph, int32_t unit);
 ValueId add_state(Graph& graph, const std::string& name, DType dtype, const Shape& shape, int32_t unit = kNone);
 // A computed value of the same type and shape: the state after a step has changed it.
 ValueId add_successor(Graph& graph, ValueId state, const std::string& name = {});
-// One value per parameter of the unit, called <parameter><suffix>.
-std::vector<ValueId> add_gathered_copies(Graph& graph, int32_t unit, const std::string& suffix);
+// By parameter: its leaf, the first where it has several; kNone without one.
+std::vector<ValueId> parameter_leaves(const Graph& graph);
+// One value per parameter of the unit, a copy of its leaf called <parameter><suffix>.
+std::vector<ValueId> add_gathered_copies(Graph& graph, int32_t unit, const std::vector<ValueId>& leaves, const std::string& suffix);
 
 }  // namespace zeroplan

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "graph/ops/op_def.h"
+#include "passes/edit/views.h"
 
 namespace zeroplan {
 namespace {
@@ -114,18 +114,7 @@ class IntervalPlanner {
   std::vector<bool> kept_;
 };
 
-bool is_view_node(const Node& node) { return op_class(node.op) == OpClass::view && node.op != OpKind::unit_view; }
-
 }  // namespace
-
-std::vector<ValueId> view_roots(const Graph& graph) {
-  std::vector<ValueId> roots(graph.values.size());
-  for (ValueId id = 0; id < static_cast<ValueId>(roots.size()); ++id) roots[id] = id;
-  for (const Node& node : graph.nodes)
-    if (is_view_node(node))
-      for (ValueId output : node.outputs) roots[output] = roots[node.inputs[0]];
-  return roots;
-}
 
 std::vector<int32_t> shown_parameters(const Graph& graph) {
   const std::vector<ValueId> roots = view_roots(graph);
@@ -134,7 +123,7 @@ std::vector<int32_t> shown_parameters(const Graph& graph) {
     if (value.kind == ValueKind::parameter) return true;
     if (value.producer == kNone) return false;
     const OpKind op = graph.nodes[value.producer].op;
-    return op == OpKind::all_gather || op == OpKind::unit_view;
+    return op == OpKind::gather_weights || op == OpKind::unit_view;
   };
   for (ValueId id = 0; id < static_cast<ValueId>(shown.size()); ++id)
     if (shows(graph.values[roots[id]])) shown[id] = graph.values[roots[id]].parameter;
@@ -153,7 +142,7 @@ std::vector<UnitUse> unit_uses(const Graph& graph, Program program) {
   std::vector<UnitUse> uses;
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes.size()); ++id) {
     const Node& node = graph.nodes[id];
-    if (node.program != program || is_view_node(node) || node.op == OpKind::free_unit) continue;
+    if (node.program != program || is_view(node) || node.op == OpKind::free_unit) continue;
     UnitUse use{id, {}};
     for (ValueId input : node.inputs) {
       const int32_t unit = input == kNone || shown[input] == kNone ? kNone : unit_of[shown[input]];

@@ -10,8 +10,6 @@ namespace zeroplan {
 
 // By value: the parameter that it shows (a leaf, a gathered copy, or a chain of views on one), else kNone.
 std::vector<int32_t> shown_parameters(const Graph& graph);
-// By value: the leaf or gathered copy at the start of its chain of views (itself where it is no view).
-std::vector<ValueId> view_roots(const Graph& graph);
 // By parameter: its unit, kNone where it has none.
 std::vector<int32_t> parameter_units(const Graph& graph);
 

@@ -50,8 +50,9 @@ struct Operand {
 
 // Operands by kind:
 //   kernel, copy     inputs and outputs in the order of the op; workspace where it asks for one
-//   all_gather       input: the unit's shard; outputs: the whole buffer first, then each parameter of the unit in unit order.
-//                    In place on a replicated buffer (stages 1, 2): the input is its per_rank part.
+//   all_gather       gather_weights of sharded weights: input: the shard; outputs: the whole buffer first, then each parameter of the unit
+//                    in unit order. Of replicated weights (stages 1, 2), in place: the input is the whole buffer's per_rank part.
+//                    gather_gradient: the gradient shard → the whole buffer
 //   reduce_scatter   inputs: the unit's gradient shard (accumulator), the whole buffer (value: what fill_padding made of it), then each
 //                    parameter's gradient in unit order; output: the new gradient shard, in place
 //   all_reduce       input and output: one tensor, in place, summed in rank order

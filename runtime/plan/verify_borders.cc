@@ -161,7 +161,7 @@ class Writers {
       case TensorKind::constant:
         return false;
       case TensorKind::weights:
-        return (load && s.kind == StepKind::host) || update || (p == Program::update && s.kind == StepKind::all_gather);
+        return (load && s.kind == StepKind::host) || update || (p == Program::update && s.op == OpKind::gather_weights);
       case TensorKind::moments:
         return load || update;
       case TensorKind::metrics:
@@ -172,7 +172,7 @@ class Writers {
     if (load || update) return true;
     if (std::binary_search(shards_.begin(), shards_.end(), tensor))
       return (p == Program::micro_step && s.kind == StepKind::reduce_scatter) || (p == Program::update && fills_zero(s));
-    return p == Program::micro_step ? kernel || s.kind == StepKind::copy : p == Program::update && s.kind == StepKind::all_gather;
+    return p == Program::micro_step ? kernel || s.kind == StepKind::copy : p == Program::update && s.op == OpKind::gather_gradient;
   }
 
   bool writes_metrics(const Step& s, int32_t tensor) const {

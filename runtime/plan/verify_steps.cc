@@ -121,15 +121,17 @@ class StepFormat {
   }
 
   void all_gather() {
-    if (step_.outputs.empty() || !counts(1, step_.outputs.size() == 1 ? 1 : 1 + unit().parameters.size())) return;
+    const bool weights = step_.op == OpKind::gather_weights;
+    if (!weights && step_.op != OpKind::gather_gradient) return fail(fmt::format("{} gathers nothing", op_name(step_.op)));
+    const bool sharded = weights && unit().weights == Placement::sharded;
+    if (!counts(1, sharded ? 1 + unit().parameters.size() : 1)) return;
     const int32_t shard = step_.inputs[0].tensor;
     if (!whole_buffer(step_.outputs[0])) return;
-    if (step_.outputs.size() > 1) parts(step_.outputs[0], step_.outputs, 1, "gather");
+    if (sharded) parts(step_.outputs[0], step_.outputs, 1, "gather");
     const PlanTensor& t = tensor(step_.inputs[0]);
     const bool own_part =
         t.per_rank && t.unit == step_.unit && t.arena == tensor(step_.outputs[0]).arena && t.offset == tensor(step_.outputs[0]).offset;
-    const bool state_shard = (shard == unit().weights_tensor && unit().weights == Placement::sharded) || shard == unit().gradient_tensor;
-    if (!own_part && !state_shard)
+    if (sharded ? shard != unit().weights_tensor : weights ? !own_part : shard != unit().gradient_tensor)
       context_.fail("gather", program_, index_,
                     fmt::format("{} gathers {}, which is no shard of the unit", describe_step(plan_, step_), context_.tensor_name(shard)));
   }

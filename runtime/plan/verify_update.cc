@@ -23,7 +23,7 @@ class Update {
       const int index = static_cast<int>(i);
       if (s.op == OpKind::optimizer_update)
         once(updates, s, index);
-      else if (s.kind == StepKind::all_gather && s.inputs[0].tensor != plan_.units[s.unit].gradient_tensor)
+      else if (s.op == OpKind::gather_weights)
         once(gathers, s, index);
       else if (s.op == OpKind::clip_factor)
         clip_factor(s, index);
@@ -57,7 +57,7 @@ class Update {
   }
 
   static bool bookkeeping(const Step& s) {
-    return s.kind == StepKind::all_reduce || s.kind == StepKind::all_gather ||
+    return s.kind == StepKind::all_reduce || s.op == OpKind::gather_gradient ||
            (s.kind == StepKind::kernel && (s.op == OpKind::grad_norm || s.op == OpKind::fill));
   }
 
@@ -114,7 +114,7 @@ class Update {
 
   bool own_gradient(const Operand& o, const PlanUnit& u, int32_t unit) const {
     if (u.optimizer == Placement::sharded) return holds_entry(o, u.gradient_tensor);
-    const Step* gather = from(o.value, OpKind::all_gather);
+    const Step* gather = from(o.value, OpKind::gather_gradient);
     return gather && gather->unit == unit && holds_entry(gather->inputs[0], u.gradient_tensor);
   }
 

@@ -87,9 +87,11 @@ TEST_F(Files, AMappedFileShowsTheBytes) {
 
 TEST(OptionPatterns, FindAnywhereAndKnowWhatWasUnused) {
   Patterns patterns("--freeze", {"^h\\.1", "norm", "nowhere"});
-  EXPECT_EQ(patterns.first_match("h.1.norm"), 0);
-  EXPECT_EQ(patterns.first_match("last_norm"), 1);
+  EXPECT_EQ(patterns.find("h.1.norm")->pattern, 0);
+  EXPECT_EQ(patterns.find("last_norm")->pattern, 1);
   EXPECT_FALSE(patterns.matches("weight"));
+  EXPECT_EQ(patterns.find("the_norm.w")->text, "norm");
+  EXPECT_EQ(patterns.find("the_norm.w")->pattern, 1);
   EXPECT_THAT(patterns.unused(), ElementsAre(HasSubstr("--freeze 'nowhere'")));
   EXPECT_THROW(Patterns("--freeze", {"("}), Error);
 }

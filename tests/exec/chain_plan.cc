@@ -149,7 +149,7 @@ class ChainBuilder {
   int gather(int use, std::vector<int32_t> waits) {
     const int32_t u = unit_of_use(use), slot = use % (o_.prefetch + 1);
     Step s{.kind = StepKind::all_gather,
-           .op = OpKind::all_gather,
+           .op = OpKind::gather_weights,
            .stream = StreamKind::gather,
            .waits = std::move(waits),
            .inputs = operands({p_.units[u].weights_tensor}),

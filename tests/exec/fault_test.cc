@@ -72,7 +72,7 @@ struct FaultCase {
   const char* parameters;
 };
 const FaultCase kFaults[] = {
-    {StepKind::all_gather, OpKind::all_gather, "all_gather", "unit block.0", "parameters block.0.scale, block.0.shift"},
+    {StepKind::all_gather, OpKind::gather_weights, "all_gather", "unit block.0", "parameters block.0.scale, block.0.shift"},
     {StepKind::kernel, OpKind::mul, "mul", "unit block.0", "parameters block.0.scale, block.0.shift"},
     {StepKind::free, OpKind::free_unit, "free", "unit block.0", "block.0.scale, block.0.shift"},
     {StepKind::kernel, OpKind::record_loss, "record_loss", "unit none", "parameter none"},

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/ops/verify_graph.h"
 #include "passes/pass.h"
 #include "passes/passes.h"
 
@@ -89,7 +90,7 @@ CompileOptions options_of(int ranks, int stage, int prefetch) {
 
 void train_passes(Graph& graph, const CompileOptions& options) {
   if (options.eval) run(graph, options, {clone_eval});
-  run(graph, options, {autodiff, snapshot_source});
+  run(graph, options, {autodiff, canonicalize_views, cse, dce, mark_gradients, snapshot_source});
 }
 
 void zero_passes(Graph& graph, const CompileOptions& options) {

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "graph/ir/builder.h"
 #include "graph/ir/graph.h"
+#include "graph/ops/builder.h"
 #include "passes/compile_options.h"
 #include "runtime/plan/plan.h"
 

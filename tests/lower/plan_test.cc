@@ -36,5 +36,16 @@ TEST(EmitPlan, ResidualPassesTheVerifier) {
         }
 }
 
+// The activation is called like the gathered copy of the weight's view.
+TEST(EmitPlan, NamesOfTheModelSayNothingOfCopies) {
+  Graph graph;
+  Builder build(graph);
+  const ValueId x = add_input(graph, "x", DType::f32, {4, 6}), w = add_parameter(graph, "w", {5, 6}), u = add_parameter(graph, "u", {4, 3});
+  const Attributes swap = {{Attr::permutation, std::vector<int64_t>{1, 0}}};
+  const ValueId h = build.add(OpKind::matmul, {x, build.add(OpKind::transpose, {w}, swap, "t")});
+  set_sum_loss(graph, build.add(OpKind::matmul, {build.add(OpKind::transpose, {h}, swap, "t@1"), u}));
+  EXPECT_EQ(violations(compile_graph(graph, options_of(2, 3))), "");
+}
+
 }  // namespace
 }  // namespace zeroplan::test

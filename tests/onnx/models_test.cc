@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "graph/ops/verify_graph.h"
 #include "tests/onnx/evaluate.h"
 #include "tests/onnx/npy.h"
 

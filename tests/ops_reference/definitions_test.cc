@@ -37,7 +37,7 @@ TEST(Definitions, NamesAreReadBack) {
   EXPECT_EQ(op_class(OpKind::slice_grad), OpClass::kernel);
   EXPECT_EQ(op_class(OpKind::slice), OpClass::view);
   EXPECT_EQ(op_class(OpKind::range), OpClass::fold);
-  EXPECT_EQ(op_class(OpKind::all_gather), OpClass::comm);
+  EXPECT_EQ(op_class(OpKind::gather_weights), OpClass::comm);
   EXPECT_EQ(op_class(OpKind::load_unit), OpClass::host);
 }
 

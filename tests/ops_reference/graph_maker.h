@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "graph/ir/builder.h"
+#include "graph/ops/builder.h"
 #include "graph/ops/op_def.h"
 
 namespace zeroplan {

@@ -48,19 +48,28 @@ struct UnitGraph : GraphMaker {
   }
 };
 
-TEST(StepInfer, GatherGivesParametersAndWholeBufferInUpdate) {
+TEST(StepInfer, GatherOfWeightsGivesParametersOrFillsTheReplicatedBuffer) {
   UnitGraph g;
-  const auto parameters = g.of_unit(OpKind::all_gather, {g.weights});
+  const auto parameters = g.of_unit(OpKind::gather_weights, {g.weights});
   ASSERT_EQ(parameters.size(), 2u);
   EXPECT_EQ(parameters[0].shape, (Shape{2, 3}));
   EXPECT_EQ(parameters[1].shape, (Shape{5}));
-  const auto whole = g.of_unit(OpKind::all_gather, {g.gradient}, Program::update);
+  EXPECT_THROW(g.of_unit(OpKind::gather_weights, {g.input({128})}), Error);
+  EXPECT_THROW(g.of_unit(OpKind::gather_weights, {g.input({64}, DType::f64)}), Error);
+  EXPECT_THAT(g.refusal(OpKind::gather_weights, {g.weights}), HasSubstr("belongs to no unit"));
+  g.graph.units[0].weights = Placement::replicated;
+  const auto whole = g.of_unit(OpKind::gather_weights, {g.input({128})}, Program::update);
   ASSERT_EQ(whole.size(), 1u);
   EXPECT_EQ(whole[0].shape, (Shape{128}));
-  EXPECT_EQ(g.of_unit(OpKind::all_gather, {g.input({128})}, Program::update)[0].shape, (Shape{128}));
-  EXPECT_THROW(g.of_unit(OpKind::all_gather, {g.input({128})}), Error);
-  EXPECT_THROW(g.of_unit(OpKind::all_gather, {g.input({64}, DType::f64)}), Error);
-  EXPECT_THAT(g.refusal(OpKind::all_gather, {g.weights}), HasSubstr("belongs to no unit"));
+  EXPECT_THROW(g.of_unit(OpKind::gather_weights, {g.weights}, Program::update), Error);
+}
+
+TEST(StepInfer, GatherOfTheGradientGivesTheWholeBuffer) {
+  UnitGraph g;
+  const auto whole = g.of_unit(OpKind::gather_gradient, {g.gradient}, Program::update);
+  ASSERT_EQ(whole.size(), 1u);
+  EXPECT_EQ(whole[0].shape, (Shape{128}));
+  EXPECT_THROW(g.of_unit(OpKind::gather_gradient, {g.input({128})}, Program::update), Error);
 }
 
 TEST(StepInfer, ReduceScatterTakesGradientsInUnitOrder) {

@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <sstream>
 #include <stdexcept>
 
-#include "passes/passes.h"
+#include "graph/ops/verify_graph.h"
+#include "graph/text/text.h"
+
 
 namespace zeroplan {
 namespace {
@@ -55,22 +56,17 @@ std::vector<std::string> case_names(const std::string& folder) {
   return names;
 }
 
-PassFunction find_pass(const std::string& name) {
-  static const std::map<std::string, PassFunction> passes = {
-      {"canonicalize_views", canonicalize_views}, {"fuse_norm", fuse_norm}, {"fuse_gelu", fuse_gelu}, {"fuse_attention", fuse_attention},
-      {"cse", cse}, {"dce", dce}, {"clone_eval", clone_eval}, {"autodiff", autodiff}, {"recompute_cheap", recompute_cheap}, {"fuse_elementwise", fuse_elementwise},
-      {"snapshot_source", snapshot_source}};
-  const auto found = passes.find(name);
-  return found == passes.end() ? nullptr : found->second;
+const Pass& find_pass(const std::string& name) {
+  const auto found = std::find_if(pipeline().begin(), pipeline().end(), [&](const Pass& pass) { return name == pass.name; });
+  if (found == pipeline().end()) throw std::runtime_error("no pass is called " + name);
+  return *found;
 }
 
 void run_passes(Graph& graph, const CaseFile& file) {
   verify_graph(graph);
   for (const std::string& name : file.passes) {
-    const PassFunction pass = find_pass(name);
-    if (!pass) throw std::runtime_error("no pass is called " + name);
     const uint64_t before = graph_hash(graph);
-    const bool changed = pass(graph, file.options);
+    const bool changed = find_pass(name).run(graph, file.options);
     verify_graph(graph);
     if (changed != (before != graph_hash(graph))) throw std::runtime_error(name + " says changed = " + (changed ? "true" : "false") + ", which is wrong");
   }

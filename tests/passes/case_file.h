@@ -11,6 +11,7 @@
 
 #include "graph/ir/graph.h"
 #include "passes/compile_options.h"
+#include "passes/pass.h"
 
 namespace zeroplan {
 
@@ -25,8 +26,7 @@ CaseFile read_case(const std::string& path);
 void write_case(const std::string& path, const CaseFile& file);
 std::vector<std::string> case_names(const std::string& folder);  // without .txt, sorted
 
-using PassFunction = bool (*)(Graph&, const CompileOptions&);
-PassFunction find_pass(const std::string& name);  // nullptr if there is none
+const Pass& find_pass(const std::string& name);  // of the pipeline; throws if there is none
 // Runs the passes; each must say truly whether it changed the graph, and leave a graph that the verifier accepts.
 void run_passes(Graph& graph, const CaseFile& file);
 

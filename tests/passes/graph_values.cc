@@ -3,6 +3,7 @@
 #include <random>
 
 #include "graph/ops/op_def.h"
+#include "graph/ops/verify_graph.h"
 #include "passes/passes.h"
 
 namespace zeroplan {

@@ -71,6 +71,14 @@ TEST_F(BrokenPlan, FormatOperandCount) {
   expect("format", kMicro, index);
 }
 
+TEST_F(BrokenPlan, FormatGatherOfAnotherOp) {
+  const int index = find(kMicro, StepKind::all_gather);
+  step(kMicro, index).op = OpKind::gather_gradient;
+  expect("format", kMicro, index);
+  step(kMicro, index).op = OpKind::reduce_scatter;
+  expect("format", kMicro, index);
+}
+
 TEST_F(BrokenPlan, FormatExtentOverflows) {
   PlanTensor& t = plan.tensors[0];
   t.shape = {int64_t{1} << 40};

@@ -81,10 +81,11 @@ std::string change_collective(Plan& plan, std::mt19937_64& random) {
       s.stream = static_cast<StreamKind>(random() % kStreams);
       return text + " on another stream";
     case 2: {
-      constexpr std::pair<StepKind, OpKind> kinds[] = {{StepKind::all_gather, OpKind::all_gather},
+      constexpr std::pair<StepKind, OpKind> kinds[] = {{StepKind::all_gather, OpKind::gather_weights},
+                                                       {StepKind::all_gather, OpKind::gather_gradient},
                                                        {StepKind::reduce_scatter, OpKind::reduce_scatter},
                                                        {StepKind::all_reduce, OpKind::all_reduce}};
-      std::tie(s.kind, s.op) = kinds[random() % 3];
+      std::tie(s.kind, s.op) = kinds[random() % std::size(kinds)];
       return text + " of another kind";
     }
     default: {

@@ -4,7 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "graph/ir/builder.h"
+#include "graph/ops/builder.h"
+#include "graph/ops/verify_graph.h"
 #include "graph/text/text.h"
 
 namespace zeroplan {
@@ -170,6 +171,7 @@ TEST(VerifyGraph, FindsIdsOutOfRange) {
   expect_invalid([](Graph& g) { g.nodes[1].outputs[0] = -2; }, "output id -2");
   expect_invalid([](Graph& g) { g.nodes[1].unit = 1; }, "unit of a node");
   expect_invalid([](Graph& g) { g.values[0].parameter = 1; }, "parameter of %w");
+  expect_invalid([](Graph& g) { g.values[g.find("a")].copy_of = 99; }, "original of %a");
   expect_invalid([](Graph& g) { g.outputs["z"] = kNone; }, "output 'z'");
   expect_invalid([](Graph& g) { g.loss.sum = 99; }, "loss");
   expect_invalid([](Graph& g) { g.gradients[3] = 0; }, "gradients");
@@ -181,6 +183,7 @@ TEST(VerifyGraph, FindsIdsOutOfRange) {
 
 TEST(VerifyGraph, FindsLeavesThatContradictThemselves) {
   expect_invalid([](Graph& g) { g.values[g.find("a")].name = "b"; }, "two values are called %b");
+  expect_invalid([](Graph& g) { g.values[g.find("n")].copy_of = g.find("x"); }, "%n is f32[], the value that it is a copy of f32[2,3]");
   expect_invalid([](Graph& g) { g.values[g.find("c")].constant = HostTensor(DType::f32, {1}); }, "constant %c");
   expect_invalid([](Graph& g) { g.parameters[0].shape = {4}; }, "parameter 'p' f32[4]");
   expect_invalid([](Graph& g) { g.inputs = {0}; }, "%w is not an input");

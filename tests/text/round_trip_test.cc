@@ -73,6 +73,7 @@ Graph full_graph() {
   add_units(graph);
   const ValueId y = add_value(graph, "y", ValueKind::computed, DType::f32, {2, 3}, 0, 1);
   const ValueId z = add_value(graph, "", ValueKind::computed, DType::f64, {});
+  graph.values[y].copy_of = weight;
 
   Node load{OpKind::load_unit, {}, {graph.units[0].weights_state}, {}, Program::load, 0};
   Node compute{OpKind::layer_norm, {weight, kNone, first, constant}, {y, z}};
@@ -121,6 +122,7 @@ TEST(Text, KeepsEveryField) {
   EXPECT_EQ(node.inputs.at(1), kNone);
   EXPECT_EQ(after.value(node.outputs.at(0)).producer, 1);
   EXPECT_EQ(after.value(node.outputs.at(0)).unit, 1);
+  EXPECT_EQ(after.value(node.outputs.at(0)).copy_of, after.find("w"));
   EXPECT_TRUE(after.value(after.find("c")).constant == before.value(before.find("c")).constant);
   EXPECT_EQ(after.value(after.inputs.at(0)).name, kOddName);
   EXPECT_EQ(after.loss.description, before.loss.description);
