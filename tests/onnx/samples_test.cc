@@ -12,12 +12,12 @@ using testing::HasSubstr;
 using testing::ThrowsMessage;
 
 constexpr int64_t kBatch = 4, kSteps = 3, kWidth = 2;
-
 struct Case {
   const char* name;
   void (*build)(ModelBuilder& m);  // from x[N,3,2] and w[2,2] to y
   bool alone = false;              // y is the loss; otherwise its mean square is
 };
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
 void node(ModelBuilder& m, const char* op, std::vector<std::string> in, const char* out, std::map<std::string, int64_t> attributes = {}) {
   onnx::NodeProto& n = m.node(op, std::move(in), {out});
