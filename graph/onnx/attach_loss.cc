@@ -61,8 +61,8 @@ class LossForm {
       case OpKind::reduce_sum:
         return reduction(node, depth);
       case OpKind::cross_entropy:
-        if (node.outputs[0] == id) return Form({id, kNone, "sum of cross entropies"});
-        return std::nullopt;
+        if (node.outputs[0] != id || !has_rows_of_samples(node)) return std::nullopt;
+        return Form({id, kNone, "sum of cross entropies"});
       default:
         return std::nullopt;
     }
@@ -77,14 +77,16 @@ class LossForm {
   std::optional<Form> scaled(std::optional<Form> form, double factor) {
     if (!form || factor == 1) return form;
     for (double& f : form->factors) f *= factor;
-    return with_sum_scaled(std::move(form), factor);
-  }
-
-  std::optional<Form> with_sum_scaled(std::optional<Form> form, double factor) {
-    if (factor == 1) return form;
-    form->sum = build_.add(OpKind::mul, {form->sum, build_.scalar(factor, build_.dtype(form->sum))});
+    form->sum = times(form->sum, factor);
     return form;
   }
+
+  ValueId times(ValueId x, double factor) {
+    return factor == 1 ? x : build_.add(OpKind::mul, {x, build_.scalar(factor, build_.dtype(x))});
+  }
+
+  // Sums over samples that were folded before the scores would not be sums.
+  bool has_rows_of_samples(const Node& entropy) const { return samples_[entropy.inputs[0]].kind != SampleAxis::Kind::folded; }
 
   std::optional<Form> product(const Node& node, int depth) {
     for (int i = 0; i < 2; ++i)
@@ -97,7 +99,8 @@ class LossForm {
     const NodeId producer = build_.graph().values[node.inputs[0]].producer;
     if (producer == kNone) return std::nullopt;
     const Node& entropy = build_.graph().nodes[producer];
-    if (entropy.op == OpKind::cross_entropy && node.inputs[0] == entropy.outputs[0] && node.inputs[1] == entropy.outputs[1])
+    if (entropy.op == OpKind::cross_entropy && node.inputs[0] == entropy.outputs[0] && node.inputs[1] == entropy.outputs[1] &&
+        has_rows_of_samples(entropy))
       return Form({node.inputs[0], node.inputs[1], "mean of cross entropies over the labels that count"});
     if (!is_sum_of_data(node.inputs[1])) return std::nullopt;
     std::optional<Form> form = analyze(node.inputs[0], depth + 1);
@@ -131,10 +134,12 @@ class LossForm {
     if (count == 1 && from != SampleAxis::Kind::axis)
       if (auto inner = analyze(x, depth + 1)) return inner;
     const bool mean = node.op == OpKind::reduce_mean;
-    if (!mean && from == SampleAxis::Kind::none) return std::nullopt;
     if (from == SampleAxis::Kind::folded && !folded_by(x, node.op)) return std::nullopt;
     Form loss({total(build_, x), kNone, fmt::format("{} over {} elements", mean ? "mean" : "sum", count)});
-    if (mean) loss.weight = build_.scalar(static_cast<double>(count), build_.dtype(x));
+    if (mean)
+      loss.weight = build_.scalar(static_cast<double>(count), build_.dtype(x));
+    else if (from == SampleAxis::Kind::none)  // a sum over weights: the same in each micro-batch
+      loss.weight = build_.scalar(1, build_.dtype(x));
     return loss;
   }
 
@@ -156,8 +161,7 @@ class LossForm {
       factor *= *left / *right;
     }
     a->factors.insert(a->factors.end(), b->factors.begin(), b->factors.end());
-    b = with_sum_scaled(std::move(b), factor);
-    a->sum = build_.add(OpKind::add, {build_.reshape(a->sum, {}), build_.reshape(b->sum, {})});
+    a->sum = build_.add(OpKind::add, {build_.reshape(a->sum, {}), build_.reshape(times(b->sum, factor), {})});
     a->description += " + " + b->description;
     return a;
   }
@@ -168,7 +172,6 @@ class LossForm {
 
 // A sum that the model divides by its number of samples is a mean over them.
 void apply_sample_count(FoldingBuilder& build, Form& form, const TwiceTheSamples& twice, const std::string& origin) {
-  if (twice.factors.size() != form.factors.size()) return;
   const auto all_grow_by = [&](double ratio) {
     return std::equal(form.factors.begin(), form.factors.end(), twice.factors.begin(),
                       [&](double once, double two) { return std::abs(two - ratio * once) <= 1e-6 * std::abs(two); });
@@ -199,16 +202,16 @@ Loss attach_loss(FoldingBuilder& build, ValueId loss, int64_t micro_batches, con
     throw Error(fmt::format("the loss '{}' is {} of shape {}; it must be one floating-point number", value.name, dtype_name(value.dtype),
                             to_string(value.shape)));
   const std::string origin = value.producer == kNone ? value.name : build.graph().nodes[value.producer].origin;
+  const bool read_twice = micro_batches > 1 && twice.samples > 0;
   std::optional<Form> form = LossForm(build, sample_axes).analyze(loss);
-  if (!form) {
-    if (micro_batches > 1)
-      throw Error(
-          fmt::format("the loss ends in node '{}', which is neither a mean nor a sum over samples, so that {} micro-batches cannot be "
-                      "combined; use one micro-batch",
-                      origin, micro_batches));
-    form = Form({loss, build.scalar(1, build.dtype(loss)), fmt::format("value of node '{}', one micro-batch", origin)});
-  }
-  if (micro_batches > 1) apply_sample_count(build, *form, twice, origin);
+  const bool agreed = form && (!read_twice || twice.factors.size() == form->factors.size());  // one sample shows less than two
+  if (!agreed && micro_batches > 1)
+    throw Error(
+        fmt::format("the loss ends in node '{}', which is neither a mean nor a sum over samples, so that {} micro-batches cannot be "
+                    "combined; use one micro-batch",
+                    origin, micro_batches));
+  if (!agreed) return {build.reshape(loss, {}), build.scalar(1, build.dtype(loss)), fmt::format("value of node '{}', one micro-batch", origin)};
+  if (read_twice) apply_sample_count(build, *form, twice, origin);
   form->sum = build.reshape(form->sum, {});
   return *form;
 }

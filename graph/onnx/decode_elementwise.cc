@@ -108,9 +108,10 @@ void dropout(DecodeContext& c) {
     throw Error("Dropout with training_mode true is not supported yet; export the model in evaluation mode, or with a ratio of 0");
   c.out(0, c.in(0));
   if (!c.wants(1)) return;
+  const Shape shape = c.shape(0);
   HostTensor all(DType::boolean, {});
   all.set_int(0, 1);
-  c.out(1, c.build.broadcast(c.build.constant(std::move(all)), c.shape(0)));
+  c.out(1, c.build.broadcast(c.build.constant(std::move(all)), shape));
 }
 
 }  // namespace

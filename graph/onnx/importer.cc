@@ -12,6 +12,7 @@
 #include "graph/onnx/loss.h"
 #include "graph/onnx/read_model.h"
 #include "graph/onnx/sample_axes.h"
+#include "graph/ops/op_def.h"
 
 namespace zeroplan {
 namespace {
@@ -83,23 +84,30 @@ class Import {
   void set_loss(const LossSpec& spec, const RolePlan& roles, GraphDecoder& decoder) {
     const ValueId output = decoder.find(spec.output);
     if (output == kNone) throw Error(fmt::format("output '{}' is not computed by the model", spec.output));
-    const TwiceTheSamples twice = with_twice_the_samples(spec, roles);
-    if (twice.mixed)
-      throw Error(
-          fmt::format("output '{}' depends on how the samples of a batch lie together, so that {} micro-batches would not give the result "
-                      "of the whole batch; use one micro-batch",
-                      spec.output, options_.micro_batches));
+    const std::map<ValueId, int> axes = sample_axes(decoder, dims_);
+    TwiceTheSamples twice;
+    SampleAxis lie = find_sample_axes(out_.graph, axes)[output];
+    check_apart(out_.graph, lie);
+    if (options_.micro_batches > 1 && !dims_.sample_symbol.empty() && dims_.samples > 0) lie = read_twice(spec, roles, twice);
     decoder.build().set_origin("loss");
     if (spec.kind == LossSpec::Kind::output) {
-      out_.graph.loss = attach_loss(decoder.build(), output, options_.micro_batches, sample_axes(decoder, dims_), twice);
+      out_.graph.loss = attach_loss(decoder.build(), output, options_.micro_batches, axes, twice);
       return;
     }
-    const ValueId labels = label_input(spec, output, decoder);
+    const ValueId labels = label_input(spec, output, lie, decoder);
     out_.graph.loss = build_loss(decoder.build(), spec, output, labels);
   }
 
-  TwiceTheSamples with_twice_the_samples(const LossSpec& spec, const RolePlan& roles) {
-    if (options_.micro_batches <= 1 || dims_.sample_symbol.empty() || dims_.samples <= 0) return {};
+  void check_apart(const Graph& graph, const SampleAxis& lie) const {
+    if (options_.micro_batches <= 1 || lie.kind != SampleAxis::Kind::mixed) return;
+    throw Error(
+        fmt::format("node '{}' ({}) brings the samples of a batch together, so that {} micro-batches would not give the result of the whole "
+                    "batch; use one micro-batch",
+                    graph.nodes[lie.met].origin, op_name(graph.nodes[lie.met].op), options_.micro_batches));
+  }
+
+  // Where samples lie in the output of the same model with twice the samples: two or more tell what one cannot.
+  SampleAxis read_twice(const LossSpec& spec, const RolePlan& roles, TwiceTheSamples& twice) {
     ImportOptions options = options_;
     options.samples = checked_mul(2, dims_.samples);
     if (options.dims.count(dims_.sample_symbol)) options.dims[dims_.sample_symbol] = options.samples;
@@ -109,11 +117,16 @@ class Import {
     GraphDecoder decoder(model_, files_, roles, options_.precision, graph);
     decoder.add_inputs(dims);
     decoder.decode({spec.output});
-    const ValueId loss = decoder.problems().empty() ? decoder.find(spec.output) : kNone;
-    if (loss == kNone) return {};
+    const ValueId output = decoder.problems().empty() ? decoder.find(spec.output) : kNone;
+    if (output == kNone)
+      throw Error(fmt::format("{} micro-batches: the model cannot be read with {} samples, which tells whether it keeps them apart: {}; use "
+                              "one micro-batch",
+                              options_.micro_batches, options.samples, decoder.problems().empty() ? "no output" : decoder.problems()[0]));
     const std::map<ValueId, int> axes = sample_axes(decoder, dims);
-    const bool mixed = find_sample_axes(graph, axes)[loss].kind == SampleAxis::Kind::mixed;
-    return {dims_.samples, loss_factors(decoder.build(), loss, axes), mixed};
+    const SampleAxis lie = find_sample_axes(graph, axes)[output];
+    check_apart(graph, lie);
+    if (spec.kind == LossSpec::Kind::output) twice = {dims_.samples, loss_factors(decoder.build(), output, axes)};
+    return lie;
   }
 
   static std::map<ValueId, int> sample_axes(GraphDecoder& decoder, const BoundDims& dims) {
@@ -124,15 +137,17 @@ class Import {
   }
 
   // The model's own input of that name, or a new one.
-  ValueId label_input(const LossSpec& spec, ValueId scores, GraphDecoder& decoder) {
+  ValueId label_input(const LossSpec& spec, ValueId scores, const SampleAxis& lie, GraphDecoder& decoder) {
     const bool classes = spec.kind == LossSpec::Kind::softmax_cross_entropy;
     const Shape shape = label_shape(spec, out_.graph.value(scores).shape);
+    const int along = scores_axis(spec, scores, lie);
     const ValueId known = decoder.find(spec.labels);
     if (known != kNone) {
       const Value& value = out_.graph.value(known);
       if (value.shape != shape || is_floating(value.dtype) == classes)
         throw Error(fmt::format("--loss: '{}' is {} of shape {}, but the loss needs {} of shape {}", spec.labels, dtype_name(value.dtype),
                                 to_string(value.shape), classes ? "integers" : "floating-point values", to_string(shape)));
+      check_along(spec, axis_of(spec.labels), along);
       return known;
     }
     if (!is_floating(out_.graph.value(scores).dtype))
@@ -144,18 +159,39 @@ class Import {
     value.kind = ValueKind::input;
     const ValueId id = out_.graph.add_value(std::move(value));
     out_.graph.inputs.push_back(id);
-    dims_.inputs.push_back({spec.labels, 0, shape, label_axis(spec, shape)});
+    dims_.inputs.push_back({spec.labels, 0, shape, label_axis(spec, shape, along)});
     return id;
   }
 
-  int label_axis(const LossSpec& spec, const Shape& shape) const {
+  // The axis of the labels along which the scores have their samples; -1: not known.
+  int scores_axis(const LossSpec& spec, ValueId scores, const SampleAxis& lie) const {
+    if (lie.kind == SampleAxis::Kind::folded && options_.micro_batches > 1)
+      throw Error(fmt::format("--loss: output '{}' is made of all samples at once, so that {} micro-batches would not give the result of the "
+                              "whole batch; use one micro-batch",
+                              spec.output, options_.micro_batches));
+    if (lie.kind != SampleAxis::Kind::axis || lie.stride != 1) return -1;
+    if (spec.kind == LossSpec::Kind::mse) return lie.axis;
+    const int64_t classes = normalize_axis(spec.axis, static_cast<int64_t>(out_.graph.value(scores).shape.size()));
+    if (classes == lie.axis) throw Error(fmt::format("--loss: axis {} of output '{}' counts samples, not classes", lie.axis, spec.output));
+    return lie.axis - (classes < lie.axis);
+  }
+
+  int label_axis(const LossSpec& spec, const Shape& shape, int along) const {
     const auto stated = options_.sample_axes.find(spec.labels);
-    if (stated != options_.sample_axes.end()) return stated->second;
-    if (dims_.samples == 0) return -1;
-    if (!shape.empty() && shape[0] == dims_.samples) return 0;
+    const int axis = stated != options_.sample_axes.end() ? stated->second : dims_.samples == 0 ? -1 : along >= 0 ? along : 0;
+    if (axis < 0) return axis;
+    check_along(spec, axis, along);
+    if (axis < static_cast<int>(shape.size()) && (dims_.samples == 0 || shape[axis] == dims_.samples)) return axis;
     throw Error(fmt::format(
-        "--loss: labels '{}' have shape {}, whose first axis is not the {} samples of a micro-batch; state --sample-axis {}=AXIS",
-        spec.labels, to_string(shape), dims_.samples, spec.labels));
+        "--loss: labels '{}' have shape {}, whose axis {} is not the {} samples of a micro-batch; state --sample-axis {}=AXIS", spec.labels,
+        to_string(shape), axis, dims_.samples, spec.labels));
+  }
+
+  static void check_along(const LossSpec& spec, int axis, int along) {
+    if (along >= 0 && axis >= 0 && axis != along)
+      throw Error(fmt::format("--loss: the samples of '{}' are on its axis {}, but those of output '{}' ask for axis {}; state --sample-axis "
+                              "{}={}",
+                              spec.labels, axis, spec.output, along, spec.labels, along));
   }
 
   void finish(RolePlan& roles, GraphDecoder& decoder) {

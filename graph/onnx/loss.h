@@ -29,11 +29,10 @@ Loss build_loss(FoldingBuilder& build, const LossSpec& spec, ValueId scores, Val
 Shape label_shape(const LossSpec& spec, const Shape& scores);
 // Constants that multiply the terms of `loss`, in order; empty where it is neither a mean nor a sum. Adds nodes.
 std::vector<double> loss_factors(FoldingBuilder& build, ValueId loss, const std::map<ValueId, int>& sample_axes);
-// What the same model read with twice the samples tells, such as what a shape is worth in sum / x.shape[0]. `samples`: of this one.
+// What the same model read with twice the samples tells, such as what a shape is worth in sum / x.shape[0]. `samples`: of the half.
 struct TwiceTheSamples {
-  int64_t samples = 0;
-  std::vector<double> factors;  // empty: not known
-  bool mixed = false;           // samples meet each other before the loss
+  int64_t samples = 0;          // 0: the model was not read so
+  std::vector<double> factors;  // loss_factors
 };
 // Rewrites the scalar `loss` as sum over weight. Throws Error naming the node where it is neither a mean nor a sum and there is more
 // than one micro-batch. `sample_axes`: of the inputs that have one.

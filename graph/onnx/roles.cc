@@ -193,6 +193,20 @@ void apply_freeze(Patterns& freeze, Patterns& train, RolePlan& plan) {
   }
 }
 
+// Trained apart, the two would no longer be one weight and a value made of it.
+void refuse_folded(RolePlan& plan) {
+  const auto trained = [&](const std::string& name) {
+    const int index = plan.candidates[plan.by_name.at(name)].parameter;
+    return index >= 0 && plan.parameters[index].trainable && plan.parameters[index].role_reason != "--train";
+  };
+  for (const auto& [part, whole] : plan.folded)
+    if (trained(part) && trained(whole))
+      plan.problems.push_back(fmt::format(
+          "'{}' is a value that the exporter computed from the parameter '{}', which is trained too; export without folding of constants "
+          "(torch.onnx.export(..., optimize=False)), or choose with --freeze {}, or --untie {} to train two",
+          part, whole, part, part));
+}
+
 // Two parameters may not share a name: the later takes that of its initializer, or a number.
 void unique_names(RolePlan& plan) {
   std::set<std::string> taken;
@@ -256,6 +270,7 @@ RolePlan plan_roles(const OnnxModel& model, WeightFiles& files, const ImportOpti
   unique_names(plan);
   for (const Candidate& c : plan.candidates) freeze.matches(c.tensor->name);  // a buffer is frozen already
   apply_freeze(freeze, train, plan);
+  refuse_folded(plan);
   fill_rows(model, plan);
   for (const Patterns* patterns : {&train, &freeze, &ties.tie, &ties.untie})
     for (std::string& line : patterns->unused()) plan.problems.push_back(std::move(line));

@@ -35,6 +35,7 @@ struct RolePlan {
   std::vector<Candidate> candidates;
   std::map<std::string, int> by_name;                     // initializer or Constant output -> candidate
   std::map<std::pair<std::string, int>, int> split_uses;  // (first output of the reading node, input) -> parameter of its own
+  std::vector<std::pair<std::string, std::string>> folded;  // initializer that folding made of another one that is there too, with other values
   std::vector<RoleRow> rows;
   std::vector<std::string> report, problems;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/onnx/same_samples.h"
 #include "graph/ops/scalar_reference.h"
 
 namespace zeroplan {
@@ -9,15 +10,13 @@ namespace {
 
 using Kind = SampleAxis::Kind;
 
-constexpr SampleAxis kFolded{Kind::folded, -1}, kMixed{Kind::mixed, -1}, kUnknown{Kind::unknown, -1};
+constexpr SampleAxis kFolded{Kind::folded, -1};
 
 class Tracker {
  public:
-  Tracker(const Graph& graph, const std::map<ValueId, int>& inputs) : graph_(graph), axes_(graph.values.size()) {
-    for (const auto& [input, axis] : inputs) {
-      axes_[input] = {Kind::axis, axis};
-      samples_ = std::max<int64_t>(1, graph.values[input].shape[axis]);
-    }
+  Tracker(const Graph& graph, const std::map<ValueId, int>& inputs)
+      : graph_(graph), axes_(graph.values.size()), samples_(count_samples(graph, inputs)), same_(graph, samples_) {
+    for (const auto& [input, axis] : inputs) axes_[input] = {Kind::axis, axis};
   }
 
   std::vector<SampleAxis> run() {
@@ -28,28 +27,36 @@ class Tracker {
   }
 
  private:
+  static int64_t count_samples(const Graph& graph, const std::map<ValueId, int>& inputs) {
+    return inputs.empty() ? 1 : std::max<int64_t>(1, graph.values[inputs.begin()->first].shape[inputs.begin()->second]);
+  }
   const Shape& shape(ValueId id) const { return graph_.values[id].shape; }
   int rank(ValueId id) const { return static_cast<int>(shape(id).size()); }
+  bool is(ValueId id, Kind kind) const { return id != kNone && axes_[id].kind == kind; }
 
-  SampleAxis of_output(const Node& node, int output) const {
-    const bool independent =
-        std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId in) { return in == kNone || axes_[in].kind == Kind::none; });
-    if (independent) return {};
-    for (const ValueId in : node.inputs)
-      if (in != kNone && axes_[in].kind == Kind::mixed) return kMixed;
+  SampleAxis meet(const Node& node) const {
+    if (samples_ == 1) return {Kind::unknown};
+    return {Kind::mixed, -1, 1, static_cast<NodeId>(&node - graph_.nodes.data())};
+  }
+
+  SampleAxis of_output(const Node& node, int output) {
+    const std::vector<ValueId>& in = node.inputs;
+    if (std::all_of(in.begin(), in.end(), [&](ValueId id) { return id == kNone || is(id, Kind::none); })) return {};
+    for (const Kind kind : {Kind::mixed, Kind::unknown})
+      for (const ValueId id : in)
+        if (is(id, kind)) return axes_[id];
     if (elementwise_arity(node.op) > 0) return aligned(node, node.outputs[output]);
-    const SampleAxis x = node.inputs[0] == kNone ? SampleAxis{} : axes_[node.inputs[0]];
+    const SampleAxis x = in[0] == kNone ? SampleAxis{} : axes_[in[0]];
     switch (node.op) {
       case OpKind::broadcast:
-        return aligned(node, node.outputs[output]);
       case OpKind::copy:
-        return x;
+        return aligned(node, node.outputs[output]);
       case OpKind::reshape:
-        return reshaped(x, shape(node.inputs[0]), shape(node.outputs[0]));
+        return reshaped(node, x);
       case OpKind::transpose:
         return transposed(x, node.attributes.get_ints(Attr::permutation));
       case OpKind::slice:
-        return x.kind == Kind::axis && shape(node.inputs[0])[x.axis] != shape(node.outputs[0])[x.axis] ? kUnknown : x;
+        return sliced(node, x);
       case OpKind::reduce_sum:
       case OpKind::reduce_mean:
       case OpKind::reduce_max:
@@ -57,80 +64,134 @@ class Tracker {
       case OpKind::softmax:
       case OpKind::layer_norm:
       case OpKind::rms_norm:
-        return x.kind == Kind::axis && x.axis + 1 == rank(node.inputs[0]) ? kUnknown : aligned(node, node.outputs[output]);
+        return x.kind == Kind::axis && x.axis + 1 == rank(in[0]) ? meet(node) : aligned(node, node.outputs[output]);
       case OpKind::matmul:
         return product(node);
       case OpKind::concat:
-        return x.kind == Kind::axis && x.axis == node.attributes.get_int(Attr::axis) ? kUnknown : aligned(node, node.outputs[output]);
+        return concatenated(node);
       case OpKind::gather:
-        return gathered(node, x, axes_[node.inputs[1]]);
+        return gathered(node, x, axes_[in[1]]);
       case OpKind::attention:
-        return x.kind == Kind::axis && x.axis == 0 ? x : kUnknown;
+        return attended(node);
       case OpKind::cross_entropy:
-        return output < 2 ? kFolded : x;
+        return entropy(node, output);
       default:
-        return kUnknown;
+        return meet(node);
     }
+  }
+
+  // The same place of the samples, or neither depends on them.
+  SampleAxis joined(const Node& node, SampleAxis a, SampleAxis b) const {
+    if (a.kind == Kind::none) return b;
+    if (b.kind == Kind::none) return a;
+    return a.kind == b.kind && a.axis == b.axis && a.stride == b.stride ? a : meet(node);
   }
 
   // NumPy broadcasting: axes are counted from the end.
-  SampleAxis aligned(const Node& node, ValueId to) const {
+  SampleAxis aligned(const Node& node, ValueId to) {
     SampleAxis result;
     for (const ValueId in : node.inputs) {
-      if (in == kNone || axes_[in].kind == Kind::none) continue;
+      if (in == kNone) continue;
       SampleAxis here = axes_[in];
       if (here.kind == Kind::axis) here.axis += rank(to) - rank(in);
-      if (result.kind == Kind::none)
-        result = here;
-      else if (result.kind != here.kind || result.axis != here.axis)
-        return samples_ > 1 && result.kind != Kind::unknown && here.kind != Kind::unknown ? kMixed : kUnknown;
+      result = joined(node, result, here);
     }
+    if (result.kind != Kind::axis || samples_ == 1) return result;
+    for (const ValueId in : node.inputs)
+      if (is(in, Kind::none) && !same_.holds(in, result.axis - rank(to) + rank(in), result.stride)) return meet(node);
     return result;
   }
 
-  SampleAxis reshaped(SampleAxis x, const Shape& from, const Shape& to) const {
-    if (x.kind != Kind::axis) return x;
-    int64_t outer = 1, before = 1;
-    for (int i = 0; i < x.axis; ++i) outer *= from[i];
-    for (int i = 0; i < static_cast<int>(to.size()); before *= to[i++])
-      if (before == outer && to[i] % samples_ == 0) return {Kind::axis, i};
-    return kUnknown;
+  SampleAxis reshaped(const Node& node, SampleAxis x) const {
+    const Shape &from = shape(node.inputs[0]), &to = shape(node.outputs[0]);
+    if (x.kind != Kind::axis || from == to) return x;
+    const AxisPart part = find_part(to, inner_elements(from, x.axis, x.stride), samples_);
+    return part.axis < 0 ? meet(node) : SampleAxis{Kind::axis, part.axis, part.stride};
   }
 
   static SampleAxis transposed(SampleAxis x, const std::vector<int64_t>& permutation) {
+    if (x.kind == Kind::axis) x.axis = static_cast<int>(std::find(permutation.begin(), permutation.end(), x.axis) - permutation.begin());
+    return x;
+  }
+
+  SampleAxis sliced(const Node& node, SampleAxis x) const {
     if (x.kind != Kind::axis) return x;
-    return {Kind::axis, static_cast<int>(std::find(permutation.begin(), permutation.end(), x.axis) - permutation.begin())};
+    const int64_t round = samples_ * x.stride, start = node.attributes.get_ints(Attr::starts)[x.axis];
+    const bool whole = node.attributes.get_ints(Attr::steps)[x.axis] == 1 && start % round == 0 && shape(node.outputs[0])[x.axis] % round == 0;
+    return whole ? x : meet(node);
   }
 
   SampleAxis reduced(const Node& node, SampleAxis x) const {
     if (x.kind != Kind::axis) return x;
     const std::vector<int64_t>& axes = node.attributes.get_ints(Attr::axes);
     if (std::find(axes.begin(), axes.end(), x.axis) != axes.end()) return kFolded;
-    const bool kept = rank(node.outputs[0]) == rank(node.inputs[0]);
-    return {Kind::axis,
-            kept ? x.axis : x.axis - static_cast<int>(std::count_if(axes.begin(), axes.end(), [&](int64_t a) { return a < x.axis; }))};
+    if (rank(node.outputs[0]) != rank(node.inputs[0]))
+      x.axis -= static_cast<int>(std::count_if(axes.begin(), axes.end(), [&](int64_t a) { return a < x.axis; }));
+    return x;
   }
 
-  SampleAxis product(const Node& node) const {
+  SampleAxis product(const Node& node) {
     const ValueId a = node.inputs[0], b = node.inputs[1];
-    if (rank(a) < 2 || rank(b) < 2) return kUnknown;
-    const bool a_sums = axes_[a].kind == Kind::axis && axes_[a].axis == rank(a) - 1,
-               b_sums = axes_[b].kind == Kind::axis && axes_[b].axis == rank(b) - 2;
-    const bool alone = axes_[a].kind == Kind::none || axes_[b].kind == Kind::none;
-    if (a_sums || b_sums) return alone || (a_sums && b_sums) ? kFolded : kUnknown;
-    return aligned(node, node.outputs[0]);
+    const int a_inner = rank(a) - 1, b_inner = std::max(0, rank(b) - 2);
+    const bool a_sums = is(a, Kind::axis) && axes_[a].axis == a_inner, b_sums = is(b, Kind::axis) && axes_[b].axis == b_inner;
+    if (a_sums && b_sums) return axes_[a].stride == axes_[b].stride ? kFolded : meet(node);
+    if (a_sums) return is(b, Kind::none) && same_.holds(b, b_inner, axes_[a].stride) ? kFolded : meet(node);
+    if (b_sums) return is(a, Kind::none) && same_.holds(a, a_inner, axes_[b].stride) ? kFolded : meet(node);
+    const int to = rank(node.outputs[0]) - 1;
+    SampleAxis rows = axes_[a], columns = axes_[b];
+    if (rows.kind == Kind::axis) rows.axis += to - a_inner + (rank(b) == 1);
+    if (columns.kind == Kind::axis) columns.axis += to - (rank(b) - 1) + (rank(a) == 1 && columns.axis < b_inner);
+    const SampleAxis result = joined(node, rows, columns);
+    if (result.kind != Kind::axis || to - result.axis < 2 || samples_ == 1) return result;
+    for (const ValueId in : {a, b})  // an axis of the batch of products
+      if (is(in, Kind::none) && !same_.holds(in, result.axis - to + rank(in) - 1, result.stride)) return meet(node);
+    return result;
+  }
+
+  SampleAxis concatenated(const Node& node) {
+    const SampleAxis result = aligned(node, node.outputs[0]);
+    if (result.kind != Kind::axis || result.axis != node.attributes.get_int(Attr::axis)) return result;
+    const bool whole = std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId in) {
+      return is(in, Kind::axis) && shape(in)[result.axis] % (samples_ * result.stride) == 0;
+    });
+    return whole ? result : meet(node);
   }
 
   SampleAxis gathered(const Node& node, SampleAxis table, SampleAxis indices) const {
     const int axis = static_cast<int>(node.attributes.get_int(Attr::axis));
-    if (table.kind == Kind::none) return indices.kind == Kind::axis ? SampleAxis{Kind::axis, axis + indices.axis} : indices;
-    if (table.kind != Kind::axis || indices.kind != Kind::none || table.axis == axis) return kUnknown;
-    return {Kind::axis, table.axis < axis ? table.axis : table.axis + rank(node.inputs[1]) - 1};
+    if (table.kind == Kind::none) {
+      if (indices.kind == Kind::axis) indices.axis += axis;
+      return indices;
+    }
+    if (indices.kind != Kind::none) return joined(node, table, indices).kind == Kind::folded ? kFolded : meet(node);
+    if (table.kind != Kind::axis) return table;
+    if (table.axis == axis) return meet(node);
+    if (table.axis > axis) table.axis += rank(node.inputs[1]) - 1;
+    return table;
+  }
+
+  // Samples may lie on the batch, or on the heads where each has its own keys.
+  SampleAxis attended(const Node& node) {
+    const SampleAxis result = aligned(node, node.inputs[0]);
+    if (result.kind != Kind::axis || result.axis == 0) return result;
+    return result.axis == 1 && shape(node.inputs[0])[1] == shape(node.inputs[1])[1] ? result : meet(node);
+  }
+
+  SampleAxis entropy(const Node& node, int output) {
+    const SampleAxis scores = axes_[node.inputs[0]], labels = axes_[node.inputs[1]];
+    const SampleAxis rows = joined(node, scores, labels);
+    if (rows.kind != Kind::axis) return rows;
+    if (rows.axis != 0) return meet(node);
+    if (samples_ > 1)
+      for (const ValueId in : node.inputs)
+        if (is(in, Kind::none) && !same_.holds(in, 0, rows.stride)) return meet(node);
+    return output < 2 ? kFolded : rows;
   }
 
   const Graph& graph_;
   std::vector<SampleAxis> axes_;
-  int64_t samples_ = 1;
+  const int64_t samples_;
+  SameSamples same_;
 };
 
 }  // namespace

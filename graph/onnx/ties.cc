@@ -175,12 +175,16 @@ class Tying {
   // One name for two contents: folding changed one of them, so each keeps the name of its tensor.
   void separate_roots() {
     std::map<std::string, int> owner;
+    for (const Candidate& c : plan_.candidates)
+      if (c.parameter >= 0 && c.tensor->name == c.root) owner.emplace(c.root, c.parameter);
     for (Candidate& c : plan_.candidates) {
       if (c.parameter < 0) continue;
       const auto [found, added] = owner.emplace(c.root, c.parameter);
       if (added || found->second == c.parameter) continue;
       plan_.report.push_back(
           fmt::format("'{}' also came from '{}' but holds other values: a parameter of its own", c.tensor->name, c.root));
+      const bool overlaps = plan_.by_name.count(c.root) > 0 && !(untie_.matches(c.tensor->name) | untie_.matches(c.root));
+      if (overlaps) plan_.folded.emplace_back(c.tensor->name, c.root);
       c.root = c.tensor->name;
       plan_.parameters[c.parameter].name = c.root;
     }

@@ -62,13 +62,25 @@ void evaluate(const Node& node, std::span<const HostTensor> in, std::span<HostTe
   out[1].set(0, weight);
 }
 
+// Through the lse of each row: dlse · softmax.
+ValueId lse_gradient(VjpContext& c) {
+  const int64_t rows = c.build.graph().value(c.input(0)).shape[0];
+  const auto column = [&](ValueId x) { return c.build.add(OpKind::reshape, {x}, {{Attr::shape, std::vector<int64_t>{rows, 1}}}); };
+  const ValueId softmax = c.build.add(OpKind::exp, {c.build.add(OpKind::sub, {c.input(0), column(c.output(2))})});
+  return c.build.add(OpKind::mul, {softmax, column(c.output_gradient(2))});
+}
+
 // The weight depends on the labels alone, so its gradient is zero.
 void vjp(VjpContext& c) {
-  if (c.output_gradient(2) != kNone) throw Error("cross_entropy has no gradient through its lse output");
-  if (c.output_gradient(0) == kNone) return;
-  Attributes attributes;
-  if (c.node.attributes.has(Attr::ignore_index)) attributes.set(Attr::ignore_index, c.node.attributes.get_int(Attr::ignore_index));
-  c.set(0, c.build.add(OpKind::cross_entropy_grad, {c.output_gradient(), c.input(0), c.input(1), c.output(2)}, std::move(attributes)));
+  ValueId gradient = c.output_gradient(2) == kNone ? kNone : lse_gradient(c);
+  if (c.output_gradient(0) != kNone) {
+    Attributes attributes;
+    if (c.node.attributes.has(Attr::ignore_index)) attributes.set(Attr::ignore_index, c.node.attributes.get_int(Attr::ignore_index));
+    const ValueId direct =
+        c.build.add(OpKind::cross_entropy_grad, {c.output_gradient(), c.input(0), c.input(1), c.output(2)}, std::move(attributes));
+    gradient = gradient == kNone ? direct : c.build.add(OpKind::add, {direct, gradient});
+  }
+  if (gradient != kNone) c.set(0, gradient);
 }
 
 std::vector<OutputType> infer_grad(const Graph& graph, const Node& node) {

@@ -3,6 +3,7 @@
 #include <fstream>
 #include <iterator>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <gmock/gmock.h>
@@ -83,6 +84,13 @@ TEST_F(Files, AMappedFileShowsTheBytes) {
   EXPECT_EQ(MappedFile(path("empty")).size(), 0);
   EXPECT_THROW(MappedFile{folder}, Error);
   EXPECT_THROW(MappedFile{path("missing")}, Error);
+}
+
+// A pipe without a writer would block the open for ever.
+TEST_F(Files, ANamedPipeIsNotMapped) {
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  EXPECT_THROW(MappedFile(path("pipe")), Error);
+  EXPECT_THROW(MappedFile(path("")), Error);  // a folder
 }
 
 TEST(OptionPatterns, FindAnywhereAndKnowWhatWasUnused) {

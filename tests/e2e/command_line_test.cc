@@ -159,16 +159,16 @@ TEST_F(CommandLine, CompileThenRunEqualsTrain) {
 TEST_F(CommandLine, APlanRunsFromAnyFolder) {
   const std::string folder = tiny_.file(""), rest = fmt::format(" --data {} --steps 1", tiny_.data_folder());
   const auto in = [&](const std::string& place, const std::string& arguments) {
-    return run_command(fmt::format("mkdir -p {0}/a {0}/b {0}/c; cd {0}/{1} && {2} {3}", folder, place, ZEROPLAN_BINARY, arguments));
+    return run_command(fmt::format("mkdir -p {0}/a {0}/b/deep {0}/c/deep; cd {0}/{1} && {2} {3}", folder, place, ZEROPLAN_BINARY, arguments));
   };
   EXPECT_EQ(in(".", "compile model.onnx -o beside.zplan --batch 4").code, 0);
-  EXPECT_EQ(in("a", "compile ../model.onnx -o ../b/apart.zplan --batch 4").code, 0);
-  for (const char* plan : {"../beside.zplan", "../b/apart.zplan"}) {
-    const Outcome ran = in("c", "run " + (plan + rest) + " --export out.onnx");
+  EXPECT_EQ(in("a", "compile ../model.onnx -o ../b/deep/apart.zplan --batch 4").code, 0);
+  for (const char* plan : {"../../beside.zplan", "../../b/deep/apart.zplan"}) {
+    const Outcome ran = in("c/deep", "run " + (plan + rest) + " --export out.onnx");
     EXPECT_EQ(ran.code, 0) << ran.output;
   }
   EXPECT_EQ(run_command(fmt::format("cd {0} && mkdir moved && mv model.onnx beside.zplan moved", folder)).code, 0);
-  const Outcome moved = in("c", "run ../moved/beside.zplan" + rest);
+  const Outcome moved = in("c/deep", "run ../../moved/beside.zplan" + rest);
   EXPECT_EQ(moved.code, 0) << moved.output;
 }
 

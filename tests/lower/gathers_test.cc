@@ -57,8 +57,11 @@ TEST(Gathers, PrefetchRunsAhead) {
   for (int prefetch : {0, 1, 2}) {
     const Plan plan = compile_graph(chain(8, {16, 16, 16, 16, 16, 16}), options_of(2, 3, prefetch));
     EXPECT_EQ(live_slots(*find_program(plan, Program::micro_step)), 1 + prefetch);
-    for (const Step& step : find_program(plan, Program::micro_step)->steps)
-      if (step.kind == StepKind::all_gather) EXPECT_THAT(step.reason, testing::HasSubstr("bound by"));
+    for (const Step& step : find_program(plan, Program::micro_step)->steps) {
+      if (step.kind == StepKind::all_gather) {
+        EXPECT_THAT(step.reason, testing::HasSubstr("bound by"));
+      }
+    }
   }
 }
 

@@ -87,8 +87,11 @@ TEST(InsertAllGather, ViewsOfAParameterAreClonedPerInterval) {
   zero_passes(graph, options);
   EXPECT_EQ(graph.values[view].producer, kNone);
   for (const Node& node : graph.nodes)
-    for (ValueId input : node.inputs)
-      if (input != kNone) EXPECT_NE(graph.values[input].kind, ValueKind::parameter);
+    for (ValueId input : node.inputs) {
+      if (input != kNone) {
+        EXPECT_NE(graph.values[input].kind, ValueKind::parameter);
+      }
+    }
 }
 
 }  // namespace

@@ -116,8 +116,11 @@ TEST(PartitionUnits, ReduceBytesBoundsTheReduceBuffer) {
   options.reduce_bytes = 300000;
   const Plan plan = compile_graph(graph, options);
   EXPECT_EQ(plan.units.size(), 2u);
-  for (const PlanTensor& tensor : plan.tensors)
-    if (tensor.kind == TensorKind::reduce_buffer) EXPECT_LE(elements(tensor.shape) * 4, 300000);
+  for (const PlanTensor& tensor : plan.tensors) {
+    if (tensor.kind == TensorKind::reduce_buffer) {
+      EXPECT_LE(elements(tensor.shape) * 4, 300000);
+    }
+  }
 }
 
 TEST(PartitionUnits, PlacementFollowsTheStage) {

@@ -22,8 +22,12 @@ inline void load_parameters(const ImportedModel& model, std::map<ValueId, HostTe
   }
 }
 
+struct LossParts {
+  double sum = 0, weight = 0;  // weight 1 where the loss is a sum
+};
+
 // Loss of one micro-batch; `inputs` by name.
-inline double evaluate_loss(const ImportedModel& model, const std::map<std::string, HostTensor>& inputs) {
+inline LossParts evaluate_parts(const ImportedModel& model, const std::map<std::string, HostTensor>& inputs) {
   std::map<ValueId, HostTensor> values;
   load_parameters(model, values);
   for (const ImportedInput& input : model.inputs) {
@@ -36,8 +40,12 @@ inline double evaluate_loss(const ImportedModel& model, const std::map<std::stri
   const auto number = [&](ValueId id) {
     return (model.graph.value(id).kind == ValueKind::constant ? model.graph.value(id).constant : values.at(id)).get(0);
   };
-  const double sum = number(model.graph.loss.sum);
-  return model.graph.loss.weight == kNone ? sum : sum / number(model.graph.loss.weight);
+  return {number(model.graph.loss.sum), model.graph.loss.weight == kNone ? 1 : number(model.graph.loss.weight)};
+}
+
+inline double evaluate_loss(const ImportedModel& model, const std::map<std::string, HostTensor>& inputs) {
+  const LossParts parts = evaluate_parts(model, inputs);
+  return parts.sum / parts.weight;
 }
 
 }  // namespace zeroplan

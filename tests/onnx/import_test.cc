@@ -109,6 +109,11 @@ TEST(Roles, ScalarsAndVectorsWithoutMetadataAreTrained) {
   }
 }
 
+void note(onnx::StringStringEntryProto& entry, const char* key, const char* value) {
+  entry.set_key(key);
+  entry.set_value(value);
+}
+
 TEST(Roles, AnExponentIsTrainedWhereTheFileSaysSo) {
   TempFolder folder;
   ModelBuilder m;
@@ -123,14 +128,35 @@ TEST(Roles, AnExponentIsTrainedWhereTheFileSaysSo) {
     onnx::ValueInfoProto& info = *m.proto.mutable_graph()->add_value_info();
     info.set_name(name);
     info.mutable_type()->mutable_tensor_type()->set_elem_type(onnx::TensorProto::FLOAT);
-    onnx::StringStringEntryProto& kind = *info.add_metadata_props();
-    kind.set_key("pkg.torch.export.graph_signature.InputSpec.kind");
-    kind.set_value("PARAMETER");
+    note(*info.add_metadata_props(), "pkg.torch.export.graph_signature.InputSpec.kind", "PARAMETER");
   }
   EXPECT_THAT(names(import_model(m.save(folder / "torch.onnx"), samples(2))), ElementsAre("scale", "p"));
   ImportOptions options = samples(2);
   options.train = {"^p$"};
   EXPECT_THAT(names(import_model(folder / "plain.onnx", options)), ElementsAre("scale", "p"));
+}
+
+// A weight and, folded from it, its first row: trained apart they would drift.
+TEST(Roles, AValueFoldedFromATrainedWeightIsRefused) {
+  TempFolder folder;
+  ModelBuilder m;
+  m.input("x", {"N", "2"}).output("loss", {});
+  m.weight("row", {2}, {1, 2});
+  m.weight("w", {2, 2}, {1, 2, 3, 4});
+  m.node("MatMul", {"x", "w"}, {"xw"});
+  m.node("Add", {"xw", "row"}, {"y"});
+  ModelBuilder::set(m.node("ReduceMean", {"y"}, {"loss"}), "keepdims", 0);
+  note(*m.proto.mutable_graph()->mutable_initializer(1)->add_metadata_props(), "pkg.torch.export.graph_signature.InputSpec.kind", "PARAMETER");
+  note(*m.proto.mutable_graph()->mutable_initializer(0)->add_metadata_props(), "pkg.onnxscript.optimizer.folded_from", "['w']");
+  const std::string path = m.save(folder / "m.onnx");
+  const std::string text = message([&] { import_model(path, samples(2)); });
+  EXPECT_THAT(text, HasSubstr("'row' is a value that the exporter computed from the parameter 'w'"));
+  EXPECT_THAT(text, HasSubstr("--freeze row"));
+  ImportOptions frozen = samples(2), apart = samples(2);
+  frozen.freeze = {"^row$"};
+  EXPECT_THAT(names(import_model(path, frozen)), ElementsAre("row", "w"));
+  apart.untie = {"^row$"};
+  EXPECT_THAT(names(import_model(path, apart)), ElementsAre("row", "w"));
 }
 
 TEST(Roles, PatternsOverruleAndMustMatch) {

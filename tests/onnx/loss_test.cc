@@ -140,6 +140,26 @@ TEST(Losses, ASumDividedByTheNumberOfSamplesIsAMean) {
   }
 }
 
+// Scores [T,N,C]: the labels [T,N] have their samples on axis 1, for any number of steps.
+TEST(Losses, LabelsFollowTheSamplesOfTheScores) {
+  TempFolder folder;
+  ModelBuilder m;
+  m.input("x", {"N", "2", "3"}).output("scores", {"2", "N", "2"});
+  m.weight("w", {3, 2}, {1, 0, 0, 1, 1, 1});
+  ModelBuilder::set(m.node("Transpose", {"x"}, {"t"}), "perm", std::vector<int64_t>{1, 0, 2});
+  m.node("MatMul", {"t", "w"}, {"scores"});
+  const std::string path = m.save(folder / "m.onnx");
+  for (const int64_t micro_batches : {1, 2})
+    for (const char* loss : {"softmax_cross_entropy(scores, y)", "mse(scores, y)"}) {
+      ImportOptions options = samples(2);
+      options.micro_batches = micro_batches;
+      options.loss = loss;
+      EXPECT_EQ(import_model(path, options).inputs[1].sample_axis, 1) << loss;
+      options.sample_axes = {{"y", 0}};
+      EXPECT_THAT(message([&] { import_model(path, options); }), HasSubstr("--sample-axis y=1")) << loss;
+    }
+}
+
 // Batch centring, and each sample's scores against all others: micro-batches would train something else.
 TEST(Losses, SamplesThatMeetNeedOneMicroBatch) {
   TempFolder folder;

@@ -80,6 +80,18 @@ class ModelBuilder {
     a.set_type(onnx::AttributeProto::INT);
     a.set_i(value);
   }
+  static void set(onnx::NodeProto& n, const std::string& name, const std::vector<int64_t>& values) {
+    auto& a = *n.add_attribute();
+    a.set_name(name);
+    a.set_type(onnx::AttributeProto::INTS);
+    for (const int64_t value : values) a.add_ints(value);
+  }
+  static void set(onnx::NodeProto& n, const std::string& name, const std::string& text) {
+    auto& a = *n.add_attribute();
+    a.set_name(name);
+    a.set_type(onnx::AttributeProto::STRING);
+    a.set_s(text);
+  }
   static void fill(onnx::TensorProto& tensor, const std::vector<int64_t>& dims, const std::vector<float>& values) {
     tensor.set_data_type(onnx::TensorProto::FLOAT);
     for (int64_t dim : dims) tensor.add_dims(dim);
