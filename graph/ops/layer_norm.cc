@@ -1,34 +1,16 @@
 // layer_norm: x, gamma, beta (optional) → y, mean, rstd over the last axis. layer_norm_grad: dy, x, gamma, mean, rstd → dx, dgamma, dbeta.
 #include <cmath>
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 #include "graph/ops/definitions.h"
+#include "graph/ops/norm_rules.h"
 #include "graph/ops/rules.h"
-#include "graph/ops/workspace.h"
 
 namespace zeroplan {
-
 namespace {
 
-// Shape of the numbers kept per row.
-Shape row_shape(Shape shape) {
-  shape.back() = 1;
-  return shape;
-}
-
 std::vector<OutputType> infer(const Graph& graph, const Node& node) {
-  expect_inputs(node, 2, 3);
-  node.attributes.get_double(Attr::epsilon);
-  const Value& x = floating_operand(graph, node, 0, "x");
-  expect_rank(x, 1, kMaxRank, "x");
-  for (int i = 1; i < static_cast<int>(node.inputs.size()); ++i) {
-    if (i == 2 && !has_input(node, 2)) continue;
-    const Value& p = operand(graph, node, i, i == 1 ? "gamma" : "beta");
-    expect_dtype(p, x.dtype, i == 1 ? "gamma" : "beta");
-    expect_shape(p, {x.shape.back()}, i == 1 ? "gamma" : "beta");
-  }
+  const Value& x = check_norm_operands(graph, node, {"gamma", "beta"});
   return {{x.dtype, x.shape}, {x.dtype, row_shape(x.shape)}, {x.dtype, row_shape(x.shape)}};
 }
 
@@ -63,16 +45,8 @@ void vjp(VjpContext& c) {
 }
 
 std::vector<OutputType> infer_grad(const Graph& graph, const Node& node) {
-  expect_inputs(node, 5, 5);
-  const Value& dy = floating_operand(graph, node, 0, "dy");
-  expect_rank(dy, 1, kMaxRank, "dy");
+  const Value& dy = check_norm_grad_operands(graph, node, {"mean", "rstd"});
   const Shape columns = {dy.shape.back()};
-  const std::string_view names[] = {"dy", "x", "gamma", "mean", "rstd"};
-  const Shape shapes[] = {dy.shape, dy.shape, columns, row_shape(dy.shape), row_shape(dy.shape)};
-  for (int i = 1; i < 5; ++i) {
-    expect_dtype(operand(graph, node, i, names[i]), dy.dtype, names[i]);
-    expect_shape(operand(graph, node, i, names[i]), shapes[i], names[i]);
-  }
   return {{dy.dtype, dy.shape}, {dy.dtype, columns}, {dy.dtype, columns}};
 }
 
@@ -103,29 +77,20 @@ void evaluate_grad(const Node&, std::span<const HostTensor> in, std::span<HostTe
   }
 }
 
-int64_t workspace(const Graph& graph, const Node& node, int) { return norm_grad_workspace(graph.value(node.inputs[0]).shape.back()); }
-
-double flops(const Graph& graph, const Node& node) { return 8.0 * static_cast<double>(elements(graph.value(node.inputs[0]).shape)); }
-
 }  // namespace
 
 OpDef layer_norm_def() {
-  OpDef def;
+  OpDef def = norm_def(norm_flops<8>);
   def.infer = infer;
   def.vjp = vjp;
   def.evaluate = evaluate;
-  def.in_place = {{0, 0}};
-  def.flops = flops;
   return def;
 }
 
 OpDef layer_norm_grad_def() {
-  OpDef def;
+  OpDef def = norm_grad_def(norm_flops<8>);
   def.infer = infer_grad;
   def.evaluate = evaluate_grad;
-  def.in_place = {{0, 0}};
-  def.workspace = workspace;
-  def.flops = flops;
   return def;
 }
 

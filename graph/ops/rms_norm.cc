@@ -3,26 +3,14 @@
 
 #include "base/error.h"
 #include "graph/ops/definitions.h"
+#include "graph/ops/norm_rules.h"
 #include "graph/ops/rules.h"
-#include "graph/ops/workspace.h"
 
 namespace zeroplan {
-
 namespace {
 
-Shape row_shape(Shape shape) {
-  shape.back() = 1;
-  return shape;
-}
-
 std::vector<OutputType> infer(const Graph& graph, const Node& node) {
-  expect_inputs(node, 2, 2);
-  node.attributes.get_double(Attr::epsilon);
-  const Value& x = floating_operand(graph, node, 0, "x");
-  const Value& gamma = operand(graph, node, 1, "gamma");
-  expect_rank(x, 1, kMaxRank, "x");
-  expect_dtype(gamma, x.dtype, "gamma");
-  expect_shape(gamma, {x.shape.back()}, "gamma");
+  const Value& x = check_norm_operands(graph, node, {"gamma"});
   return {{x.dtype, x.shape}, {x.dtype, row_shape(x.shape)}};
 }
 
@@ -48,17 +36,8 @@ void vjp(VjpContext& c) {
 }
 
 std::vector<OutputType> infer_grad(const Graph& graph, const Node& node) {
-  expect_inputs(node, 4, 4);
-  const Value& dy = floating_operand(graph, node, 0, "dy");
-  expect_rank(dy, 1, kMaxRank, "dy");
-  const Shape columns = {dy.shape.back()};
-  const std::string_view names[] = {"dy", "x", "gamma", "rstd"};
-  const Shape shapes[] = {dy.shape, dy.shape, columns, row_shape(dy.shape)};
-  for (int i = 1; i < 4; ++i) {
-    expect_dtype(operand(graph, node, i, names[i]), dy.dtype, names[i]);
-    expect_shape(operand(graph, node, i, names[i]), shapes[i], names[i]);
-  }
-  return {{dy.dtype, dy.shape}, {dy.dtype, columns}};
+  const Value& dy = check_norm_grad_operands(graph, node, {"rstd"});
+  return {{dy.dtype, dy.shape}, {dy.dtype, {dy.shape.back()}}};
 }
 
 // With x̂ = x·rstd and g = dy·gamma: dx = rstd·(g - x̂·mean(g·x̂)).
@@ -81,29 +60,20 @@ void evaluate_grad(const Node&, std::span<const HostTensor> in, std::span<HostTe
   for (int64_t i = 0; i < columns; ++i) out[1].set(i, dgamma[i]);
 }
 
-int64_t workspace(const Graph& graph, const Node& node, int) { return norm_grad_workspace(graph.value(node.inputs[0]).shape.back()); }
-
-double flops(const Graph& graph, const Node& node) { return 6.0 * static_cast<double>(elements(graph.value(node.inputs[0]).shape)); }
-
 }  // namespace
 
 OpDef rms_norm_def() {
-  OpDef def;
+  OpDef def = norm_def(norm_flops<6>);
   def.infer = infer;
   def.vjp = vjp;
   def.evaluate = evaluate;
-  def.in_place = {{0, 0}};
-  def.flops = flops;
   return def;
 }
 
 OpDef rms_norm_grad_def() {
-  OpDef def;
+  OpDef def = norm_grad_def(norm_flops<6>);
   def.infer = infer_grad;
   def.evaluate = evaluate_grad;
-  def.in_place = {{0, 0}};
-  def.workspace = workspace;
-  def.flops = flops;
   return def;
 }
 

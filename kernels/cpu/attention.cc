@@ -55,7 +55,7 @@ template <typename T>
 void scale_rows(HeadMatrix<T> y, int64_t first, int64_t rows, int64_t depth, const T* factors) {
   for (int64_t i = 0; i < rows; ++i) {
     if (factors[i] == T(1)) continue;
-    T* row = y.data + (first + i) * y.ld;
+    T* row = y.row(first + i);
     const Vec<T> f(factors[i]);
     for_lanes<T>(depth, [=](auto at) ZP_LAMBDA { at.store(row, at.load(row) * f); });
   }
@@ -75,15 +75,13 @@ void forward_tile(const AttentionShape& shape, const ForwardHead<T>& head, Scrat
   pack_transposed(head.q, q0, nq, shape.depth, static_cast<T>(shape.scale), w.packed);
   std::fill_n(w.largest, kTile, static_cast<T>(-__builtin_inf()));
   std::fill_n(w.sum, kTile, T(0));
-  T* y = head.y.data + q0 * head.y.ld;
-  if (keys == 0)
-    for (int64_t i = 0; i < nq; ++i) std::fill_n(y + i * head.y.ld, shape.depth, T(0));
+  if (keys == 0) clear_rows(head.y, q0, nq, shape.depth);
   for (int64_t k0 = 0; k0 < keys; k0 += kTile) {
     const TileRange range{q0, nq, k0, std::min(kTile, keys - k0)};
     score_tile(shape, range, head.k, w.packed, head.mask, w.scores);
     softmax_step(w, range.nk);
     if (k0 > 0) scale_rows(head.y, q0, nq, shape.depth, w.rescale);
-    tile_product<T>({w.scores, 1, kTile, head.v.data + k0 * head.v.ld, head.v.ld, y, head.y.ld}, nq, shape.depth, range.nk, k0 > 0);
+    tile_product<T>({w.scores, 1, kTile, head.v.row(k0), head.v.ld, head.y.row(q0), head.y.ld}, nq, shape.depth, range.nk, k0 > 0);
   }
   for (int64_t i = 0; i < nq; ++i) {
     head.lse[q0 + i] = w.sum[i] == 0 ? static_cast<T>(-__builtin_inf()) : w.largest[i] + std::log(w.sum[i]);

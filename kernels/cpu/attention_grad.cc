@@ -57,7 +57,7 @@ void load_queries(const AttentionShape& shape, const BackwardHead<T>& head, Scra
   std::fill_n(w.delta, kTile, T(0));
   std::fill_n(w.lse, kTile, T(0));
   for (int64_t i = 0; i < nq; ++i) {
-    const T *dy = head.dy.data + (q0 + i) * head.dy.ld, *y = head.y.data + (q0 + i) * head.y.ld;
+    const T *dy = head.dy.row(q0 + i), *y = head.y.row(q0 + i);
     w.delta[i] = sum_over<T>(shape.depth, [=](auto at) ZP_LAMBDA { return at.load(dy) * at.load(y); });
     const T lse = head.lse[q0 + i];
     w.lse[i] = lse == -__builtin_inf() ? T(0) : lse;  // no visible key: every score is -inf and p becomes 0
@@ -68,25 +68,16 @@ template <typename T>
 void backward_tile(const AttentionShape& shape, const BackwardHead<T>& head, Scratch<T>& w, int64_t q0) {
   const int64_t nq = std::min(kTile, shape.queries - q0), keys = shape.visible_keys(q0 + nq), depth = shape.depth;
   load_queries(shape, head, w, q0, nq);
-  T* dq = head.dq.data + q0 * head.dq.ld;
-  if (keys == 0)
-    for (int64_t i = 0; i < nq; ++i) std::fill_n(dq + i * head.dq.ld, depth, T(0));
+  if (keys == 0) clear_rows(head.dq, q0, nq, depth);
   for (int64_t k0 = 0; k0 < keys; k0 += kTile) {
     const TileRange range{q0, nq, k0, std::min(kTile, keys - k0)};
     score_tile(shape, range, head.k, w.packed_q, head.mask, w.p);
-    tile_product<T>({head.v.data + k0 * head.v.ld, head.v.ld, 1, w.packed_dy, kTile, w.ds, kTile}, range.nk, kTile, depth, false);
+    tile_product<T>({head.v.row(k0), head.v.ld, 1, w.packed_dy, kTile, w.ds, kTile}, range.nk, kTile, depth, false);
     softmax_gradient(w, range.nk, static_cast<T>(shape.scale));
-    tile_product<T>({w.p, kTile, 1, head.dy.data + q0 * head.dy.ld, head.dy.ld, head.dv.data + k0 * head.dv.ld, head.dv.ld}, range.nk,
-                    depth, nq, true);
-    tile_product<T>({w.ds, kTile, 1, head.q.data + q0 * head.q.ld, head.q.ld, head.dk.data + k0 * head.dk.ld, head.dk.ld}, range.nk, depth,
-                    nq, true);
-    tile_product<T>({w.ds, 1, kTile, head.k.data + k0 * head.k.ld, head.k.ld, dq, head.dq.ld}, nq, depth, range.nk, k0 > 0);
+    tile_product<T>({w.p, kTile, 1, head.dy.row(q0), head.dy.ld, head.dv.row(k0), head.dv.ld}, range.nk, depth, nq, true);
+    tile_product<T>({w.ds, kTile, 1, head.q.row(q0), head.q.ld, head.dk.row(k0), head.dk.ld}, range.nk, depth, nq, true);
+    tile_product<T>({w.ds, 1, kTile, head.k.row(k0), head.k.ld, head.dq.row(q0), head.dq.ld}, nq, depth, range.nk, k0 > 0);
   }
-}
-
-template <typename T>
-void clear(HeadMatrix<T> x, int64_t rows, int64_t depth) {
-  for (int64_t i = 0; i < rows; ++i) std::fill_n(x.data + i * x.ld, depth, T(0));
 }
 
 template <typename T>
@@ -97,8 +88,8 @@ void run_attention_grad(const KernelArgs& args) {
     const int64_t b = item / shape.kv_heads, kv = item % shape.kv_heads;
     Scratch<T> w(args, worker, shape);
     const HeadMatrix<T> dk = head_of<T>(out[1], b, kv), dv = head_of<T>(out[2], b, kv);
-    clear(dk, shape.keys, shape.depth);
-    clear(dv, shape.keys, shape.depth);
+    clear_rows(dk, 0, shape.keys, shape.depth);
+    clear_rows(dv, 0, shape.keys, shape.depth);
     for (int64_t h = kv * shape.group(); h < (kv + 1) * shape.group(); ++h) {
       const BackwardHead<T> head{head_of<const T>(in[0], b, h),
                                  head_of<const T>(in[1], b, h),

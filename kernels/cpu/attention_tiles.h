@@ -17,7 +17,12 @@ template <typename T>
 struct HeadMatrix {
   T* data;
   int64_t ld;
+  T* row(int64_t i) const { return data + i * ld; }
 };
+template <typename T>
+void clear_rows(HeadMatrix<T> x, int64_t first, int64_t rows, int64_t depth) {
+  for (int64_t i = first; i < first + rows; ++i) std::fill_n(x.row(i), depth, T(0));
+}
 template <typename T>
 inline HeadMatrix<T> head_of(const TensorView& x, int64_t batch, int64_t head) {
   return {static_cast<T*>(x.data) + batch * x.strides[0] + head * x.strides[1], x.strides[2]};
@@ -62,7 +67,7 @@ inline HeadMask<T> mask_of(const KernelArgs& args, int input, int64_t batch, int
 template <typename T>
 void pack_transposed(HeadMatrix<const T> x, int64_t first, int64_t count, int64_t depth, T factor, T* to) {
   if (count < kTile) std::fill_n(to, depth * kTile, T(0));
-  const T* from = x.data + first * x.ld;
+  const T* from = x.row(first);
   for (int64_t d0 = 0; d0 < depth; d0 += kLanes) {
     const int64_t d1 = std::min(depth, d0 + kLanes);
     for (int64_t i = 0; i < count; ++i) {
@@ -79,7 +84,7 @@ struct TileRange {
 // s[key][query] = k · (scale q)ᵀ + mask, -inf where hidden; packed: scale·qᵀ as pack_transposed makes it.
 template <typename T>
 void score_tile(const AttentionShape& shape, const TileRange& r, HeadMatrix<const T> k, const T* packed, const HeadMask<T>& mask, T* s) {
-  tile_product<T>({k.data + r.k0 * k.ld, k.ld, 1, packed, kTile, s, kTile}, r.nk, kTile, shape.depth, false);
+  tile_product<T>({k.row(r.k0), k.ld, 1, packed, kTile, s, kTile}, r.nk, kTile, shape.depth, false);
   if (mask.data) {
     for (int64_t j = 0; j < r.nk; ++j) {
       const T* from = mask.data + r.q0 * mask.query_stride + (r.k0 + j) * mask.key_stride;

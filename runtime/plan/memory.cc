@@ -256,7 +256,10 @@ std::string memory_table(const Plan& plan) {
     sum += plan.arena_bytes[a];
   }
   out += fmt::format("  {:<41} {:>16}\n", "sum", sum);
-  out += fmt::format("  {:<41} {:>16}   at most: packing buffers, threads, libraries\n", "reserve outside the arenas", reserve_bytes(plan));
+  const Reserve reserve = find_reserve(plan);
+  out += fmt::format("  {:<41} {:>16}   at most: {} of code and heap over all ranks, {} of threads and steps, {} of packing\n",
+                     "reserve outside the arenas", reserve.per_rank(plan.header.ranks), reserve.code + reserve.heap, reserve.threads + reserve.steps,
+                     reserve.packing);
   if (peak.live.peak_step >= 0)
     out +=
         fmt::format("  peak of the transient arena: {} step {}, where {} is the largest of its tensors; rows above are bytes live there\n",

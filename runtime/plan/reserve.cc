@@ -8,13 +8,14 @@ namespace zeroplan {
 namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
-constexpr int64_t kProcess = 40 * kMiB;        // code and data of libraries, the plan, a compilation's heap
-constexpr int64_t kProcessPerStep = 8192;      // bytes: plan, graph and verifier
-constexpr int64_t kRank = 2 * kMiB;            // stacks of its threads
-constexpr int64_t kRankPerStep = 2048;         // bytes: prepared operands, events
-constexpr int64_t kColumns = 4096, kDepth = 384;  // what the matrix kernel lets a product pack at a time
-constexpr int64_t kPanel = 1 * kMiB;
-constexpr int64_t kDoublePacking = 32 * kMiB;  // fp64 products: a fixed buffer per thread
+constexpr int64_t kCode = 24 * kMiB;
+constexpr int64_t kHeap = 12 * kMiB;
+constexpr int64_t kHeapPerStep = 8192;
+constexpr int64_t kConstantCopies = 4;  // file, graph, its clone, plan
+constexpr int64_t kThread = kMiB / 2;
+constexpr int64_t kPreparedStep = 2048;
+constexpr int64_t kColumns = 4096, kDepth = 384, kPanel = 1 * kMiB;  // of a float product: what is packed at a time, and the other operand
+constexpr int64_t kDoubleBuffer = 32 * kMiB, kDoublePanel = 2 * kMiB;  // of a double product: OpenBLAS's buffer, and its rows
 
 // A product packs one operand by blocks of columns and rows, the other in panels; freed buffers of other sizes stay beside it.
 int64_t packing_bytes(const Plan& plan, const Step& step) {
@@ -22,22 +23,36 @@ int64_t packing_bytes(const Plan& plan, const Step& step) {
   if (step.inputs.empty() || step.outputs.empty() || step.inputs[0].tensor == kNone || step.outputs[0].tensor == kNone) return 0;
   const PlanTensor& a = plan.tensors[step.inputs[0].tensor];
   const PlanTensor& y = plan.tensors[step.outputs[0].tensor];
-  if (y.dtype == DType::f64) return kDoublePacking;
-  const int64_t depth = a.shape.empty() ? 1 : a.shape.back(), columns = y.shape.empty() ? 1 : y.shape.back();
-  return 2 * (std::min(columns, kColumns) * std::min(depth, kDepth) * dtype_bytes(y.dtype) + kPanel);
+  const int64_t depth = std::min(a.shape.empty() ? 1 : a.shape.back(), kDepth), columns = y.shape.empty() ? 1 : y.shape.back();
+  if (y.dtype == DType::f64) return std::min(kDoubleBuffer, 2 * (std::min(columns, kDoubleBuffer) * depth * 8 + kDoublePanel));
+  return 2 * (std::min(columns, kColumns) * depth * dtype_bytes(y.dtype) + kPanel);
+}
+
+int64_t constant_bytes(const Plan& plan) {
+  int64_t bytes = 0;
+  for (const PlanTensor& tensor : plan.tensors)
+    if (tensor.kind == TensorKind::constant) bytes = checked_add(bytes, checked_mul(elements(tensor.shape), dtype_bytes(tensor.dtype)));
+  return bytes;
 }
 
 }  // namespace
 
-int64_t reserve_bytes(const Plan& plan) {
-  int64_t packing = 0, steps = 0;
+int64_t Reserve::per_rank(int ranks) const { return ceil_div(code + heap, ranks) + threads + steps + packing; }
+
+Reserve find_reserve(const Plan& plan) {
+  Reserve reserve;
+  int64_t steps = 0;
   for (const PlanProgram& program : plan.programs) {
     steps += static_cast<int64_t>(program.steps.size());
     for (const Step& step : program.steps)
-      if (step.op == OpKind::matmul) packing = std::max(packing, packing_bytes(plan, step));
+      if (step.op == OpKind::matmul) reserve.packing = std::max(reserve.packing, packing_bytes(plan, step));
   }
-  const int64_t process = kProcess + steps * kProcessPerStep;
-  return ceil_div(process, plan.header.ranks) + kRank + steps * kRankPerStep + packing * plan.header.threads;
+  reserve.code = kCode;
+  reserve.heap = kHeap + steps * kHeapPerStep + kConstantCopies * constant_bytes(plan);
+  reserve.threads = (1 + kStreams + plan.header.threads) * kThread;
+  reserve.steps = steps * kPreparedStep;
+  reserve.packing *= plan.header.threads;
+  return reserve;
 }
 
 }  // namespace zeroplan

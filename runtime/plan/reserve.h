@@ -6,8 +6,21 @@
 
 namespace zeroplan {
 
-// The most that the process takes beyond its own start and the arenas, in bytes per rank: packing buffers of the matrix products on every
-// thread, what the executor prepares for each step, and a rank's share of what the process has once (libraries' pages, the plan, its compilation).
-int64_t reserve_bytes(const Plan& plan);
+// Parts of what a process takes at most beyond its arenas, in bytes. Not in it: the files of --data and --tokens, whose mapped pages the
+// system takes back; --export, which holds the model file twice, and one parameter, after the last step; constants that fold away while
+// the plan is compiled, before its arenas exist.
+struct Reserve {
+  // Of the process, shared by its ranks.
+  int64_t code = 0;       // pages of the program and its libraries that a run touches: RssFile of /proc/PID/status, measured
+  int64_t heap = 0;       // ONNX operator registry, measured; graph, plan and verifier, measured per step; constants, as often as copied
+  // Of each rank.
+  int64_t threads = 0;    // touched stack and heap arena of each of its threads: main, one per stream, --threads; measured
+  int64_t steps = 0;      // PreparedStep, its views and event: their sizes
+  int64_t packing = 0;    // blocks of a matrix product that each thread packs: block sizes of oneDNN and OpenBLAS
+
+  int64_t per_rank(int ranks) const;
+};
+
+Reserve find_reserve(const Plan& plan);
 
 }  // namespace zeroplan

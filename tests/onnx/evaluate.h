@@ -10,6 +10,23 @@
 
 namespace zeroplan {
 
+inline ImportOptions samples(int64_t n) {
+  ImportOptions options;
+  options.samples = n;
+  return options;
+}
+
+// What `fn` is refused with; empty where it is not.
+template <typename Fn>
+std::string message(Fn&& fn) {
+  try {
+    fn();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
 inline void load_parameters(const ImportedModel& model, std::map<ValueId, HostTensor>& values) {
   WeightFiles files(model.model_path);
   for (size_t i = 0; i < model.graph.values.size(); ++i) {

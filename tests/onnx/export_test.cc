@@ -127,16 +127,13 @@ TEST(Export, ConstantNodesAndTypedDataAreWrittenBack) {
   TempFolder folder;
   ModelBuilder m;
   m.input("x", {"N", "8"}).output("loss", {});
-  auto& value = *m.node("Constant", {}, {"w"}).add_attribute();
-  value.set_name("value");
-  value.set_type(onnx::AttributeProto::TENSOR);
-  ModelBuilder::fill(*value.mutable_t(), {8, 8}, std::vector<float>(64, 0.5f));
+  m.constant("w", {8, 8}, std::vector<float>(64, 0.5f));
   onnx::TensorProto& b = m.weight("b", {8}, {});
   b.clear_raw_data();
   for (int i = 0; i < 8; ++i) b.add_float_data(static_cast<float>(i));
   m.node("MatMul", {"x", "w"}, {"xw"});
   m.node("Add", {"xw", "b"}, {"y"});
-  ModelBuilder::set(m.node("ReduceMean", {"y"}, {"loss"}), "keepdims", 0);
+  m.add("ReduceMean", {"y"}, "loss", {{"keepdims", 0}});
   ImportOptions options;
   options.samples = 2;
   const ImportedModel model = import_model(m.save(folder / "m.onnx"), options);

@@ -12,26 +12,10 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-ImportOptions samples(int64_t n) {
-  ImportOptions options;
-  options.samples = n;
-  return options;
-}
-
 std::vector<std::string> names(const ImportedModel& model) {
   std::vector<std::string> list;
   for (const Parameter& p : model.graph.parameters) list.push_back(p.name);
   return list;
-}
-
-template <typename Fn>
-std::string message(Fn&& fn) {
-  try {
-    fn();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
 }
 
 // Table under Gather and its transpose under MatMul, both the identity: one row's scores, the loss is the score of class 1.
@@ -46,7 +30,7 @@ ModelBuilder tied_model() {
   m.node("Gather", {"table", "i"}, {"e"});
   m.node("MatMul", {"e", "head"}, {"scores"});
   m.node("Slice", {"scores", "from", "to", "axis"}, {"one"});
-  ModelBuilder::set(m.node("ReduceSum", {"one"}, {"loss"}), "keepdims", 0);
+  m.add("ReduceSum", {"one"}, "loss", {{"keepdims", 0}});
   return m;
 }
 
@@ -81,7 +65,7 @@ TEST(Ties, ASquareTransposeIsNoCopy) {
   m.weight("b", {2, 2}, {1, 3, 2, 4});
   m.node("MatMul", {"x", "a"}, {"xa"});
   m.node("MatMul", {"xa", "b"}, {"xab"});
-  ModelBuilder::set(m.node("ReduceSum", {"xab"}, {"loss"}), "keepdims", 0);
+  m.add("ReduceSum", {"xab"}, "loss", {{"keepdims", 0}});
   ImportOptions options;
   options.tie = {"^[ab]$"};
   const HostTensor x = HostTensor::of<float>(DType::f32, {1, 2}, {1, 10});
@@ -102,7 +86,7 @@ TEST(Roles, ScalarsAndVectorsWithoutMetadataAreTrained) {
     m.input("x", {"N", "3"}).output("loss", {});
     m.weight("s", dims, {2});
     m.node("Mul", {"x", "s"}, {"y"});
-    ModelBuilder::set(m.node("ReduceMean", {"y"}, {"loss"}), "keepdims", 0);
+    m.add("ReduceMean", {"y"}, "loss", {{"keepdims", 0}});
     const ImportedModel model = import_model(m.save(folder / "m.onnx"), samples(2));
     EXPECT_THAT(names(model), ElementsAre("s"));
     EXPECT_DOUBLE_EQ(evaluate_loss(model, {{"x", HostTensor::of<float>(DType::f32, {2, 3}, {1, 2, 3, 4, 5, 6})}}), 7.0);
@@ -122,7 +106,7 @@ TEST(Roles, AnExponentIsTrainedWhereTheFileSaysSo) {
   m.weight("p", {2}, {2, 3});
   m.node("Mul", {"x", "scale"}, {"y"});
   m.node("Pow", {"y", "p"}, {"z"});
-  ModelBuilder::set(m.node("ReduceMean", {"z"}, {"loss"}), "keepdims", 0);
+  m.add("ReduceMean", {"z"}, "loss", {{"keepdims", 0}});
   EXPECT_THAT(names(import_model(m.save(folder / "plain.onnx"), samples(2))), ElementsAre("scale"));
   for (const char* name : {"scale", "p"}) {
     onnx::ValueInfoProto& info = *m.proto.mutable_graph()->add_value_info();
@@ -145,7 +129,7 @@ TEST(Roles, AValueFoldedFromATrainedWeightIsRefused) {
   m.weight("w", {2, 2}, {1, 2, 3, 4});
   m.node("MatMul", {"x", "w"}, {"xw"});
   m.node("Add", {"xw", "row"}, {"y"});
-  ModelBuilder::set(m.node("ReduceMean", {"y"}, {"loss"}), "keepdims", 0);
+  m.add("ReduceMean", {"y"}, "loss", {{"keepdims", 0}});
   note(*m.proto.mutable_graph()->mutable_initializer(1)->add_metadata_props(), "pkg.torch.export.graph_signature.InputSpec.kind", "PARAMETER");
   note(*m.proto.mutable_graph()->mutable_initializer(0)->add_metadata_props(), "pkg.onnxscript.optimizer.folded_from", "['w']");
   const std::string path = m.save(folder / "m.onnx");
@@ -179,12 +163,9 @@ TEST(Roles, LargeConstantNodesAreWeights) {
   TempFolder folder;
   ModelBuilder m;
   m.input("x", {"N", "8"}).output("loss", {});
-  auto& value = *m.node("Constant", {}, {"w"}).add_attribute();
-  value.set_name("value");
-  value.set_type(onnx::AttributeProto::TENSOR);
-  ModelBuilder::fill(*value.mutable_t(), {8, 8}, std::vector<float>(64, 0.5f));
+  m.constant("w", {8, 8}, std::vector<float>(64, 0.5f));
   m.node("MatMul", {"x", "w"}, {"y"});
-  ModelBuilder::set(m.node("ReduceMean", {"y"}, {"loss"}), "keepdims", 0);
+  m.add("ReduceMean", {"y"}, "loss", {{"keepdims", 0}});
   EXPECT_THAT(names(import_model(m.save(folder / "m.onnx"), samples(2))), ElementsAre("w"));
 }
 
@@ -196,7 +177,7 @@ TEST(Dims, UnboundOnesAreReportedTogether) {
   m.node("Mul", {"b", "w"}, {"bw"});
   m.node("Atan", {"bw"}, {"odd"});
   m.node("Add", {"odd", "w"}, {"y"});
-  ModelBuilder::set(m.node("ReduceMean", {"y"}, {"loss"}), "keepdims", 0);
+  m.add("ReduceMean", {"y"}, "loss", {{"keepdims", 0}});
   const std::string path = m.save(folder / "m.onnx");
   const std::string text = message([&] { import_model(path, {}); });
   EXPECT_THAT(text, HasSubstr("'batch' of input a, b is unbound"));
@@ -229,16 +210,13 @@ TEST(Problems, AllUnsupportedNodesInOneReport) {
   ModelBuilder m;
   m.input("x", {"N", "3"}).output("loss", {});
   m.weight("w", {3}, {1, 2, 3});
-  auto& value = *m.node("Constant", {}, {"c"}).add_attribute();
-  value.set_name("value_float");
-  value.set_type(onnx::AttributeProto::FLOAT);
-  value.set_f(0.5f);
+  m.constant("c", 0.5f);
   m.node("Det", {"c"}, {"cd"}, "on_constants");
   m.node("Mul", {"x", "w"}, {"xw"});
   m.node("Atan", {"xw"}, {"a"}, "first");
   m.node("Asinh", {"a"}, {"b"}, "second");
   m.node("Add", {"b", "cd"}, {"y"});
-  ModelBuilder::set(m.node("ReduceMean", {"y"}, {"loss"}), "keepdims", 0);
+  m.add("ReduceMean", {"y"}, "loss", {{"keepdims", 0}});
   const std::string text = message([&] { import_model(m.save(folder / "m.onnx"), samples(2)); });
   EXPECT_THAT(text, HasSubstr("Atan of node 'first'"));
   EXPECT_THAT(text, HasSubstr("Asinh of node 'second'"));
@@ -249,10 +227,7 @@ TEST(Problems, ConstantsAreEvaluatedAndDeadNodesIgnored) {
   TempFolder folder;
   ModelBuilder m = small_regression();
   m.node("Det", {"x"}, {"unread"});
-  auto& c = *m.node("Constant", {}, {"c"}).add_attribute();
-  c.set_name("value_float");
-  c.set_type(onnx::AttributeProto::FLOAT);
-  c.set_f(1);
+  m.constant("c", 1);
   m.node("Atan", {"c"}, {"quarter_pi"});
   m.node("Mul", {"loss", "quarter_pi"}, {"scaled"});
   m.output("scaled", {});

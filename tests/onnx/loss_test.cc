@@ -10,22 +10,6 @@ namespace {
 
 using testing::HasSubstr;
 
-ImportOptions samples(int64_t n) {
-  ImportOptions options;
-  options.samples = n;
-  return options;
-}
-
-template <typename Fn>
-std::string message(Fn&& fn) {
-  try {
-    fn();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
 ModelBuilder scores_model() {
   ModelBuilder m;
   m.input("x", {"N", "3"}).output("scores", {"N", "2"});
@@ -62,10 +46,7 @@ TEST(Losses, LinearEndsKeepTheMean) {
   TempFolder folder;
   ModelBuilder m = small_regression();
   m.weight("unused_half", {}, {0.5f});
-  auto& half = *m.node("Constant", {}, {"half"}).add_attribute();
-  half.set_name("value_float");
-  half.set_type(onnx::AttributeProto::FLOAT);
-  half.set_f(0.5f);
+  m.constant("half", 0.5f);
   m.node("Mul", {"loss", "half"}, {"halved"});
   m.node("Neg", {"halved"}, {"negative"});
   m.node("Exp", {"halved"}, {"curved"});
@@ -91,8 +72,8 @@ TEST(Losses, AMaskedMeanIsSumOverWeight) {
   m.weight("w", {3}, {1, 2, 3});
   m.node("Mul", {"x", "w"}, {"y"});
   m.node("Mul", {"y", "mask"}, {"masked"});
-  ModelBuilder::set(m.node("ReduceSum", {"masked"}, {"total"}), "keepdims", 0);
-  ModelBuilder::set(m.node("ReduceSum", {"mask"}, {"count"}), "keepdims", 0);
+  m.add("ReduceSum", {"masked"}, "total", {{"keepdims", 0}});
+  m.add("ReduceSum", {"mask"}, "count", {{"keepdims", 0}});
   m.node("Div", {"total", "count"}, {"loss"});
   ImportOptions options = samples(2);
   options.micro_batches = 2;
@@ -113,10 +94,10 @@ ModelBuilder shape_scaled(const std::string& op, int64_t axis) {
   m.weight("w", {3}, {1, 2, 3});
   m.ints("axis", {}, {axis});
   m.node("Mul", {"x", "w"}, {"y"});
-  ModelBuilder::set(m.node("ReduceSum", {"y"}, {"total"}), "keepdims", 0);
+  m.add("ReduceSum", {"y"}, "total", {{"keepdims", 0}});
   m.node("Shape", {"x"}, {"shape"});
   m.node("Gather", {"shape", "axis"}, {"n"});
-  ModelBuilder::set(m.node("Cast", {"n"}, {"count"}), "to", onnx::TensorProto::FLOAT);
+  m.add("Cast", {"n"}, "count", {{"to", onnx::TensorProto::FLOAT}});
   m.node(op, {"total", "count"}, {"loss"});
   return m;
 }
@@ -171,7 +152,7 @@ TEST(Losses, SamplesThatMeetNeedOneMicroBatch) {
   centred.node("ReduceMean", {"y", "first"}, {"mean"});
   centred.node("Sub", {"y", "mean"}, {"rest"});
   centred.node("Mul", {"rest", "rest"}, {"square"});
-  ModelBuilder::set(centred.node("ReduceMean", {"square"}, {"loss"}), "keepdims", 0);
+  centred.add("ReduceMean", {"square"}, "loss", {{"keepdims", 0}});
   ModelBuilder pairs;
   pairs.input("x", {"N", "3"}).output("loss", {});
   pairs.weight("w", {3}, {1, 2, 3});
@@ -179,7 +160,7 @@ TEST(Losses, SamplesThatMeetNeedOneMicroBatch) {
   pairs.node("Transpose", {"y"}, {"t"});
   pairs.node("MatMul", {"y", "t"}, {"scores"});
   pairs.node("Softmax", {"scores"}, {"p"});
-  ModelBuilder::set(pairs.node("ReduceMean", {"p"}, {"loss"}), "keepdims", 0);
+  pairs.add("ReduceMean", {"p"}, "loss", {{"keepdims", 0}});
   for (ModelBuilder* m : {&centred, &pairs})
     for (const int64_t n : {1, 2}) {
       ImportOptions options = samples(n);
@@ -195,10 +176,8 @@ TEST(Losses, OlderOpsetsAreRaised) {
   m.input("x", {"N", "3"}).output("loss", {});
   m.weight("w", {3}, {1, 2, 3});
   m.node("Mul", {"x", "w"}, {"xw"});
-  auto& softmax = m.node("Softmax", {"xw"}, {"p"});
-  ModelBuilder::set(softmax, "axis", 1);
-  auto& mean = m.node("ReduceMean", {"p"}, {"loss"});
-  ModelBuilder::set(mean, "keepdims", 0);
+  m.add("Softmax", {"xw"}, "p", {{"axis", 1}});
+  m.add("ReduceMean", {"p"}, "loss", {{"keepdims", 0}});
   const ImportedModel model = import_model(m.save(folder / "m.onnx"), samples(2));
   EXPECT_EQ(model.opset, 11);
   EXPECT_NEAR(evaluate_loss(model, {{"x", HostTensor::of<float>(DType::f32, {2, 3}, {1, 2, 3, 4, 5, 6})}}), 1.0 / 3, 1e-6);

@@ -1,13 +1,13 @@
 #pragma once
 // Small models built in a test, and a folder of its own for each test.
-#include <onnx/onnx_pb.h>
-
 #include <gtest/gtest.h>
+#include <onnx/onnx_pb.h>
 #include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -74,23 +74,30 @@ class ModelBuilder {
     for (const std::string& o : outputs) n.add_output(o);
     return n;
   }
+  // One output and integer attributes.
+  ModelBuilder& add(const std::string& op, std::vector<std::string> inputs, const std::string& to, const std::map<std::string, int64_t>& attributes = {}) {
+    onnx::NodeProto& n = node(op, std::move(inputs), {to});
+    for (const auto& [name, value] : attributes) set(n, name, value);
+    return *this;
+  }
+  // Constant nodes.
+  ModelBuilder& constant(const std::string& name, float value) {
+    attribute(node("Constant", {}, {name}), "value_float", onnx::AttributeProto::FLOAT).set_f(value);
+    return *this;
+  }
+  ModelBuilder& constant(const std::string& name, const std::vector<int64_t>& dims, const std::vector<float>& values) {
+    fill(*attribute(node("Constant", {}, {name}), "value", onnx::AttributeProto::TENSOR).mutable_t(), dims, values);
+    return *this;
+  }
   static void set(onnx::NodeProto& n, const std::string& name, int64_t value) {
-    auto& a = *n.add_attribute();
-    a.set_name(name);
-    a.set_type(onnx::AttributeProto::INT);
-    a.set_i(value);
+    attribute(n, name, onnx::AttributeProto::INT).set_i(value);
   }
   static void set(onnx::NodeProto& n, const std::string& name, const std::vector<int64_t>& values) {
-    auto& a = *n.add_attribute();
-    a.set_name(name);
-    a.set_type(onnx::AttributeProto::INTS);
+    auto& a = attribute(n, name, onnx::AttributeProto::INTS);
     for (const int64_t value : values) a.add_ints(value);
   }
   static void set(onnx::NodeProto& n, const std::string& name, const std::string& text) {
-    auto& a = *n.add_attribute();
-    a.set_name(name);
-    a.set_type(onnx::AttributeProto::STRING);
-    a.set_s(text);
+    attribute(n, name, onnx::AttributeProto::STRING).set_s(text);
   }
   static void fill(onnx::TensorProto& tensor, const std::vector<int64_t>& dims, const std::vector<float>& values) {
     tensor.set_data_type(onnx::TensorProto::FLOAT);
@@ -106,6 +113,12 @@ class ModelBuilder {
   onnx::ModelProto proto;
 
  private:
+  static onnx::AttributeProto& attribute(onnx::NodeProto& n, const std::string& name, onnx::AttributeProto::AttributeType type) {
+    auto& a = *n.add_attribute();
+    a.set_name(name);
+    a.set_type(type);
+    return a;
+  }
   static void describe(onnx::ValueInfoProto& info, const std::string& name, const std::vector<std::string>& dims, int type) {
     info.set_name(name);
     auto& tensor = *info.mutable_type()->mutable_tensor_type();
@@ -130,7 +143,7 @@ inline ModelBuilder small_regression(int opset = 18) {
   m.node("MatMul", {"x", "w"}, {"xw"});
   m.node("Add", {"xw", "b"}, {"y"});
   m.node("Mul", {"y", "y"}, {"square"});
-  ModelBuilder::set(m.node("ReduceMean", {"square"}, {"loss"}), "keepdims", 0);
+  m.add("ReduceMean", {"square"}, "loss", {{"keepdims", 0}});
   return m;
 }
 

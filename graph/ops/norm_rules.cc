@@ -1,0 +1,59 @@
+#include "graph/ops/norm_rules.h"
+
+#include "graph/ops/rules.h"
+#include "graph/ops/workspace.h"
+
+namespace zeroplan {
+namespace {
+
+int64_t grad_workspace(const Graph& graph, const Node& node, int) { return norm_grad_workspace(graph.value(node.inputs[0]).shape.back()); }
+
+void check_factor(const Graph& graph, const Node& node, int input, std::string_view name, const Value& like, const Shape& shape) {
+  const Value& factor = operand(graph, node, input, name);
+  expect_dtype(factor, like.dtype, name);
+  expect_shape(factor, shape, name);
+}
+
+}  // namespace
+
+Shape row_shape(Shape shape) {
+  shape.back() = 1;
+  return shape;
+}
+
+const Value& check_norm_operands(const Graph& graph, const Node& node, std::initializer_list<std::string_view> names) {
+  const int most = 1 + static_cast<int>(names.size());
+  expect_inputs(node, 2, most);
+  node.attributes.get_double(Attr::epsilon);
+  const Value& x = floating_operand(graph, node, 0, "x");
+  expect_rank(x, 1, kMaxRank, "x");
+  for (int i = 1; i < most; ++i)
+    if (i == 1 || has_input(node, i)) check_factor(graph, node, i, names.begin()[i - 1], x, {x.shape.back()});
+  return x;
+}
+
+const Value& check_norm_grad_operands(const Graph& graph, const Node& node, std::initializer_list<std::string_view> rows) {
+  const int count = 3 + static_cast<int>(rows.size());
+  expect_inputs(node, count, count);
+  const Value& dy = floating_operand(graph, node, 0, "dy");
+  expect_rank(dy, 1, kMaxRank, "dy");
+  check_factor(graph, node, 1, "x", dy, dy.shape);
+  check_factor(graph, node, 2, "gamma", dy, {dy.shape.back()});
+  for (int i = 3; i < count; ++i) check_factor(graph, node, i, rows.begin()[i - 3], dy, row_shape(dy.shape));
+  return dy;
+}
+
+OpDef norm_def(double (*flops)(const Graph&, const Node&)) {
+  OpDef def;
+  def.in_place = {{0, 0}};
+  def.flops = flops;
+  return def;
+}
+
+OpDef norm_grad_def(double (*flops)(const Graph&, const Node&)) {
+  OpDef def = norm_def(flops);
+  def.workspace = grad_workspace;
+  return def;
+}
+
+}  // namespace zeroplan
