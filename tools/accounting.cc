@@ -12,7 +12,8 @@ double moved_bytes(const Plan& plan, const PlanProgram& program) {
   for (const Step& step : program.steps) {
     if (step.kind != StepKind::all_gather && step.kind != StepKind::reduce_scatter) continue;
     const PlanUnit& unit = plan.units[step.unit];
-    bytes += share * static_cast<double>(unit.padded_elements * dtype_bytes(unit.dtype));
+    const DType dtype = step.op == OpKind::gather_weights ? unit.dtype : unit.gradient_dtype;
+    bytes += share * static_cast<double>(unit.padded_elements * dtype_bytes(dtype));
   }
   return bytes;
 }

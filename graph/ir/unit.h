@@ -47,16 +47,21 @@ struct UnitParameter {
   int64_t elements = 0;
 };
 
-struct Unit {
+// What graph and plan say alike of a unit: how its parameters lie in flat buffers, and what the ranks hold of these.
+struct UnitLayout {
   std::string name;
   std::vector<UnitParameter> parameters;
-  DType dtype = DType::f32;
+  DType dtype = DType::f32;           // weights and moments
+  DType gradient_dtype = DType::f32;  // gradients where they are reduced, and their accumulated shard
   int64_t padded_elements = 0;   // shard_elements × ranks
   int64_t shard_elements = 0;    // multiple of 64
   bool trainable = true;
   Placement weights = Placement::sharded;
   Placement gradients = Placement::sharded;
   Placement optimizer = Placement::sharded;
+};
+
+struct Unit : UnitLayout {
   // State values, kNone where the unit has none. moments: by optimizer (momentum; or m, v).
   ValueId weights_state = kNone;
   ValueId gradient_shard = kNone;

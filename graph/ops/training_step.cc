@@ -40,10 +40,10 @@ std::vector<OutputType> infer_fill_padding(const Graph& graph, const Node& node)
   expect_inputs(node, count, count);
   for (int i = 0; i < count; ++i) {
     const Value& gradient = operand(graph, node, i, "gradient");
-    expect_dtype(gradient, unit.dtype, "gradient");
+    expect_dtype(gradient, unit.gradient_dtype, "gradient");
     expect_shape(gradient, graph.parameters[unit.parameters[i].parameter].shape, "gradient");
   }
-  return {{unit.dtype, {unit.padded_elements}}};
+  return {{unit.gradient_dtype, {unit.padded_elements}}};
 }
 
 // metrics, report → report', metrics'

@@ -20,10 +20,10 @@ std::vector<OutputType> parameter_types(const Graph& graph, const Unit& unit) {
   return types;
 }
 
-void expect_parameters(const Graph& graph, const Node& node, const Unit& unit, int first) {
+void expect_parameters(const Graph& graph, const Node& node, const Unit& unit, DType dtype, int first) {
   for (size_t i = 0; i < unit.parameters.size(); ++i) {
     const Value& value = operand(graph, node, first + static_cast<int>(i), "value of a parameter");
-    expect_dtype(value, unit.dtype, "value of a parameter");
+    expect_dtype(value, dtype, "value of a parameter");
     expect_shape(value, graph.parameters[unit.parameters[i].parameter].shape, "value of a parameter");
   }
 }
@@ -53,7 +53,7 @@ std::vector<OutputType> infer_gather_gradient(const Graph& graph, const Node& no
   expect_inputs(node, 1, 1);
   const Unit& unit = unit_of(graph, node);
   const Value& shard = operand(graph, node, 0, "gradient shard");
-  expect_dtype(shard, unit.dtype, "gradient shard");
+  expect_dtype(shard, unit.gradient_dtype, "gradient shard");
   expect_shape(shard, {unit.shard_elements}, "gradient shard");
   return {{shard.dtype, {unit.padded_elements}}};
 }
@@ -64,9 +64,9 @@ std::vector<OutputType> infer_reduce_scatter(const Graph& graph, const Node& nod
   const int count = static_cast<int>(unit.parameters.size());
   expect_inputs(node, 1 + count, 2 + count);
   const Value& shard = operand(graph, node, 0, "gradient shard");
-  expect_dtype(shard, unit.dtype, "gradient shard");
+  expect_dtype(shard, unit.gradient_dtype, "gradient shard");
   expect_shape(shard, {unit.shard_elements}, "gradient shard");
-  expect_parameters(graph, node, unit, 1);
+  expect_parameters(graph, node, unit, unit.gradient_dtype, 1);
   if (has_input(node, 1 + count)) expect_shape(operand(graph, node, 1 + count, "padding token"), {unit.padded_elements}, "padding token");
   return {{shard.dtype, shard.shape}};
 }
@@ -81,7 +81,7 @@ std::vector<OutputType> infer_parameters_in(const Graph& graph, const Node& node
   const Unit& unit = unit_of(graph, node);
   const int count = static_cast<int>(unit.parameters.size());
   expect_inputs(node, count, count);
-  expect_parameters(graph, node, unit, 0);
+  expect_parameters(graph, node, unit, unit.dtype, 0);
   return {};
 }
 

@@ -42,6 +42,9 @@ void Parser::parse_unit(Scanner& line) {
   Unit unit;
   unit.name = line.quoted();
   unit.dtype = line.dtype();
+  line.expect("gradient_dtype");
+  line.expect("=");
+  unit.gradient_dtype = line.dtype();
   unit.padded_elements = integer_field(line, "padded_elements");
   unit.shard_elements = integer_field(line, "shard_elements");
   unit.trainable = trainable(line);

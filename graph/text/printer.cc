@@ -143,9 +143,9 @@ class Printer {
   }
 
   void print_unit(const Unit& unit) {
-    print("unit {} {} padded_elements={} shard_elements={} {} weights={} gradients={} optimizer={}", quote(unit.name), dtype_name(unit.dtype),
-          unit.padded_elements, unit.shard_elements, unit.trainable ? "trainable" : "frozen", placement_name(unit.weights),
-          placement_name(unit.gradients), placement_name(unit.optimizer));
+    print("unit {} {} gradient_dtype={} padded_elements={} shard_elements={} {}", quote(unit.name), dtype_name(unit.dtype),
+          dtype_name(unit.gradient_dtype), unit.padded_elements, unit.shard_elements, unit.trainable ? "trainable" : "frozen");
+    print(" weights={} gradients={} optimizer={}", placement_name(unit.weights), placement_name(unit.gradients), placement_name(unit.optimizer));
     print(" weights_state={} gradient_shard={} gradient_full={} moments=({})\n", ref(unit.weights_state), ref(unit.gradient_shard),
           ref(unit.gradient_full), refs(unit.moments));
     for (const UnitParameter& member : unit.parameters)

@@ -32,7 +32,8 @@ double collective_bytes(const Graph& graph, const Node& node, int ranks) {
   const double others = static_cast<double>(ranks - 1) / ranks;
   if (node.op == OpKind::all_reduce) return 2 * others * value_bytes(graph, node.inputs[0]);
   const Unit& unit = graph.units[node.unit];
-  return others * static_cast<double>(unit.padded_elements * dtype_bytes(unit.dtype));
+  const DType dtype = node.op == OpKind::gather_weights ? unit.dtype : unit.gradient_dtype;
+  return others * static_cast<double>(unit.padded_elements * dtype_bytes(dtype));
 }
 
 }  // namespace

@@ -63,16 +63,7 @@ class Emitter {
     for (const Parameter& parameter : graph_.parameters) plan_.parameters.push_back({parameter, kNone, 0});
     for (size_t i = 0; i < graph_.units.size(); ++i) {
       const Unit& unit = graph_.units[i];
-      PlanUnit planned;
-      planned.name = unit.name;
-      planned.dtype = unit.dtype;
-      planned.parameters = unit.parameters;
-      planned.padded_elements = unit.padded_elements;
-      planned.shard_elements = unit.shard_elements;
-      planned.trainable = unit.trainable;
-      planned.weights = unit.weights;
-      planned.gradients = unit.gradients;
-      planned.optimizer = unit.optimizer;
+      PlanUnit planned{unit};
       planned.weights_tensor = tables.tensor(unit.weights_state);
       if (unit.gradient_shard != kNone) planned.gradient_tensor = tables.tensor(unit.gradient_shard);
       for (ValueId moment : unit.moments) planned.moment_tensors.push_back(tables.tensor(moment));

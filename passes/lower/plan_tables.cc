@@ -62,8 +62,9 @@ int32_t PlanTables::whole_tensor(int32_t id) {
   if (whole_of_[id] != kNone) return whole_of_[id];
   const Unit& unit = graph_.units[group.unit];
   PlanTensor tensor;
-  tensor.name = unit.name + (group.kind == TensorKind::slot ? ".slot" : ".reduce");
-  tensor.dtype = unit.dtype;
+  const bool slot = group.kind == TensorKind::slot;
+  tensor.name = unit.name + (slot ? ".slot" : ".reduce");
+  tensor.dtype = slot ? unit.dtype : unit.gradient_dtype;
   tensor.shape = {unit.padded_elements};
   tensor.strides = {1};
   tensor.origin = unit.name;

@@ -81,8 +81,8 @@ class Grouper {
   }
 
   // The outputs of a node, or some of its inputs, side by side as the unit's parameters lie.
-  void put_members(const Unit& unit, std::span<const ValueId> values, int32_t group) {
-    for (size_t i = 0; i < unit.parameters.size(); ++i) put(values[i], {group, unit.parameters[i].offset * dtype_bytes(unit.dtype)});
+  void put_members(const Unit& unit, DType dtype, std::span<const ValueId> values, int32_t group) {
+    for (size_t i = 0; i < unit.parameters.size(); ++i) put(values[i], {group, unit.parameters[i].offset * dtype_bytes(dtype)});
   }
 
   void place_buffers() {
@@ -90,14 +90,14 @@ class Grouper {
       const Node& node = graph_.nodes[id];
       if (node.unit == kNone) continue;
       const Unit& unit = graph_.units[node.unit];
-      const int64_t whole = unit.padded_elements * dtype_bytes(unit.dtype);
+      const auto whole = [&](DType dtype) { return unit.padded_elements * dtype_bytes(dtype); };
       int32_t& buffer = out_.buffer_of[id];
       if (node.op == OpKind::unit_view) {
         buffer = out_.places[unit.weights_state].group;
-        put_members(unit, node.outputs, buffer);
+        put_members(unit, unit.dtype, node.outputs, buffer);
       } else if (node.op == OpKind::gather_weights && unit.weights == Placement::sharded) {
-        buffer = add_group(TensorKind::slot, Arena::transient, node.program, whole, node.unit);
-        put_members(unit, node.outputs, buffer);
+        buffer = add_group(TensorKind::slot, Arena::transient, node.program, whole(unit.dtype), node.unit);
+        put_members(unit, unit.dtype, node.outputs, buffer);
       } else if (node.op == OpKind::gather_weights || node.op == OpKind::gather_gradient) {
         buffer = out_.places[node.op == OpKind::gather_gradient ? unit.gradient_full : unit.weights_state].group;
         put(node.outputs[0], {buffer, 0});
@@ -106,8 +106,8 @@ class Grouper {
       } else if (node.op == OpKind::reduce_scatter) {
         const bool pinned = unit.gradients == Placement::replicated;
         buffer = pinned ? out_.places[unit.gradient_full].group
-                        : add_group(TensorKind::reduce_buffer, Arena::transient, node.program, whole, node.unit);
-        put_members(unit, std::span(node.inputs).subspan(1), buffer);
+                        : add_group(TensorKind::reduce_buffer, Arena::transient, node.program, whole(unit.gradient_dtype), node.unit);
+        put_members(unit, unit.gradient_dtype, std::span(node.inputs).subspan(1), buffer);
         if (node.inputs.size() > unit.parameters.size() + 1) put(node.inputs.back(), {buffer, 0});
       }
     }

@@ -84,7 +84,7 @@ class Reducer {
     padding.backward = true;
     Value token;
     token.name = unit.name + ".reduced";
-    token.dtype = unit.dtype;
+    token.dtype = unit.gradient_dtype;
     token.shape = {unit.padded_elements};
     token.unit = id;
     const ValueId full = unit.gradient_full;

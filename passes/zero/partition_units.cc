@@ -87,7 +87,7 @@ void place(Unit& unit, int stage) {
 Unit make_unit(const Graph& graph, const ParameterGroup& group, const CompileOptions& options, std::string name) {
   Unit unit;
   unit.name = std::move(name);
-  unit.dtype = graph.parameters[group.parameters[0]].dtype;
+  unit.dtype = unit.gradient_dtype = graph.parameters[group.parameters[0]].dtype;
   unit.trainable = group.trainable;
   int64_t end = 0;
   for (int32_t p : group.parameters) {

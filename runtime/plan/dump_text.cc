@@ -33,9 +33,10 @@ void put_rank_range(std::string& out, int rank, int64_t begin, int64_t bytes, in
 void put_unit(std::string& out, const Plan& plan, size_t index, int rank) {
   const PlanUnit& u = plan.units[index];
   const int64_t width = dtype_bytes(u.dtype);
-  out += fmt::format("unit {} {}  {}{}  padded {} ({} bytes)  shard {} ({} bytes)  weights {}  gradients {}  optimizer {}  slot class {}\n",
-                     index, u.name, dtype_name(u.dtype), u.trainable ? "" : "  frozen", u.padded_elements, u.padded_elements * width,
-                     u.shard_elements, u.shard_elements * width, placement_name(u.weights), placement_name(u.gradients),
+  out += fmt::format("unit {} {}  {}, gradients {}{}  padded {} ({} bytes)  shard {} ({} bytes)", index, u.name, dtype_name(u.dtype),
+                     dtype_name(u.gradient_dtype), u.trainable ? "" : "  frozen", u.padded_elements, u.padded_elements * width,
+                     u.shard_elements, u.shard_elements * width);
+  out += fmt::format("  weights {}  gradients {}  optimizer {}  slot class {}\n", placement_name(u.weights), placement_name(u.gradients),
                      placement_name(u.optimizer), u.slot_class);
   for (const UnitParameter& p : u.parameters) {
     const Parameter& parameter = plan.parameters[p.parameter].parameter;

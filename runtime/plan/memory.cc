@@ -22,8 +22,7 @@ std::pair<int64_t, int64_t> tensor_range(const Plan& plan, const PlanTensor& ten
   int64_t begin = checked_add(tensor.offset, checked_mul(low, width));
   int64_t end = checked_add(tensor.offset, checked_mul(checked_add(high, 1), width));
   if (tensor.per_rank && tensor.unit != kNone) {
-    const PlanUnit& unit = plan.units[tensor.unit];
-    const int64_t shard = checked_mul(unit.shard_elements, dtype_bytes(unit.dtype));
+    const int64_t shard = checked_mul(plan.units[tensor.unit].shard_elements, width);
     begin = checked_add(begin, checked_mul(shard, std::max(rank, 0)));
     end = checked_add(end, checked_mul(shard, rank < 0 ? plan.header.ranks - 1 : rank));
   }

@@ -131,6 +131,7 @@ PlanUnit get_unit(const Field& at, const proto::Unit& from, const PlanSizes& siz
   to.gradient_tensor = at.sub("gradient_tensor").index(from.gradient_tensor(), sizes.tensors);
   for (int32_t t : from.moment_tensors()) to.moment_tensors.push_back(at.sub("moment_tensors").index_not_none(t, sizes.tensors));
   to.slot_class = at.sub("slot_class").range(from.slot_class(), -1, 1 << 20);
+  to.gradient_dtype = at.sub("gradient_dtype").dtype(from.gradient_dtype());
   return to;
 }
 

@@ -25,14 +25,7 @@ struct PlanParameter {
   int64_t offset = 0;            // elements in the unit
 };
 
-struct PlanUnit {
-  std::string name;
-  DType dtype = DType::f32;
-  std::vector<UnitParameter> parameters;
-  int64_t padded_elements = 0;
-  int64_t shard_elements = 0;
-  bool trainable = true;
-  Placement weights{}, gradients{}, optimizer{};
+struct PlanUnit : UnitLayout {
   int32_t weights_tensor = kNone;         // state: shard or whole buffer
   int32_t gradient_tensor = kNone;        // state: shard (accumulator)
   std::vector<int32_t> moment_tensors;    // state: shard or whole

@@ -138,6 +138,7 @@ void put(proto::Unit& to, const PlanUnit& from) {
   to.set_gradient_tensor(from.gradient_tensor);
   to.mutable_moment_tensors()->Assign(from.moment_tensors.begin(), from.moment_tensors.end());
   to.set_slot_class(from.slot_class);
+  to.set_gradient_dtype(static_cast<uint32_t>(from.gradient_dtype));
 }
 
 void put(proto::Input& to, const PlanInput& from) {

@@ -184,7 +184,7 @@ class Flow {
     const PlanUnit& unit = plan_.units[s.unit];
     const int32_t tensor = s.outputs[0].tensor;
     const auto [begin, end] = context_.ranges[tensor];
-    const int64_t width = dtype_bytes(unit.dtype);
+    const int64_t width = dtype_bytes(unit.gradient_dtype);
     int64_t at = begin;
     const auto fill = [&](int64_t until) {
       if (at >= until) return;

@@ -111,11 +111,12 @@ void check_tensor(VerifyContext& context, int32_t index) {
     context.fail("format", fmt::format("{}: a rank's own part must be one contiguous shard of unit {}", name, u.name));
 }
 
-void check_storage(VerifyContext& context, int32_t tensor, const std::string& what, const PlanUnit& u, int64_t elements) {
+void check_storage(VerifyContext& context, int32_t tensor, const std::string& what, const PlanUnit& u, DType dtype, int64_t elements) {
   const PlanTensor& t = context.plan.tensors[tensor];
-  if (t.dtype != u.dtype || t.shape != Shape{elements} || !is_contiguous(t.shape, t.strides))
+  if (t.dtype != dtype || t.shape != Shape{elements} || !is_contiguous(t.shape, t.strides))
     context.fail("format",
-                 fmt::format("unit {}: its {} {} must be {} contiguous elements", u.name, what, context.tensor_name(tensor), elements));
+                 fmt::format("unit {}: its {} {} must be {} contiguous elements of {}", u.name, what, context.tensor_name(tensor), elements,
+                             dtype_name(dtype)));
   if (t.offset % kArenaAlignment != 0)
     context.fail("format",
                  fmt::format("unit {}: its {} {} is not aligned to {} bytes", u.name, what, context.tensor_name(tensor), kArenaAlignment));
@@ -144,11 +145,11 @@ void check_unit_layout(VerifyContext& context, int32_t index) {
 void check_unit(VerifyContext& context, int32_t index) {
   const PlanUnit& u = context.plan.units[index];
   check_unit_layout(context, index);
-  check_storage(context, u.weights_tensor, "weights", u, u.weights == Placement::sharded ? u.shard_elements : u.padded_elements);
+  check_storage(context, u.weights_tensor, "weights", u, u.dtype, u.weights == Placement::sharded ? u.shard_elements : u.padded_elements);
   if (!u.trainable) return;
-  check_storage(context, u.gradient_tensor, "gradient shard", u, u.shard_elements);
+  check_storage(context, u.gradient_tensor, "gradient shard", u, u.gradient_dtype, u.shard_elements);
   for (int32_t t : u.moment_tensors)
-    check_storage(context, t, "moment", u, u.optimizer == Placement::sharded ? u.shard_elements : u.padded_elements);
+    check_storage(context, t, "moment", u, u.dtype, u.optimizer == Placement::sharded ? u.shard_elements : u.padded_elements);
 }
 
 // Named at the end of load: not a view of a constant, but one.

@@ -76,9 +76,9 @@ class StepFormat {
     return false;
   }
 
-  bool whole_buffer(const Operand& o) {
+  bool whole_buffer(const Operand& o, DType dtype) {
     const PlanTensor& t = tensor(o);
-    if (!t.per_rank && t.dtype == unit().dtype && t.shape == Shape{unit().padded_elements} && is_contiguous(t.shape, t.strides) &&
+    if (!t.per_rank && t.dtype == dtype && t.shape == Shape{unit().padded_elements} && is_contiguous(t.shape, t.strides) &&
         t.offset % kArenaAlignment == 0)
       return true;
     fail(fmt::format("{} is no aligned buffer of the {} elements of unit {}", context_.tensor_name(o.tensor), unit().padded_elements,
@@ -109,7 +109,7 @@ class StepFormat {
       if (const PlanTensor& t = tensor(step_.outputs[i]); !writes_layout(step_.op, static_cast<int>(i), t.shape, t.strides))
         fail(fmt::format("{} is written through strides", context_.tensor_name(step_.outputs[i].tensor)));
     if (step_.op == OpKind::copy) copy();
-    if (step_.op == OpKind::fill_padding && counts(unit().parameters.size(), 1) && whole_buffer(step_.outputs[0]))
+    if (step_.op == OpKind::fill_padding && counts(unit().parameters.size(), 1) && whole_buffer(step_.outputs[0], unit().gradient_dtype))
       parts(step_.outputs[0], step_.inputs, 0, "reduce");
     if (step_.workspace.tensor != kNone && tensor(step_.workspace).kind != TensorKind::workspace) fail("its workspace is another tensor");
   }
@@ -126,7 +126,7 @@ class StepFormat {
     const bool sharded = weights && unit().weights == Placement::sharded;
     if (!counts(1, sharded ? 1 + unit().parameters.size() : 1)) return;
     const int32_t shard = step_.inputs[0].tensor;
-    if (!whole_buffer(step_.outputs[0])) return;
+    if (!whole_buffer(step_.outputs[0], weights ? unit().dtype : unit().gradient_dtype)) return;
     if (sharded) parts(step_.outputs[0], step_.outputs, 1, "gather");
     const PlanTensor& t = tensor(step_.inputs[0]);
     const bool own_part =
@@ -137,7 +137,7 @@ class StepFormat {
   }
 
   void reduce_scatter() {
-    if (!counts(2 + unit().parameters.size(), 1) || !whole_buffer(step_.inputs[1])) return;
+    if (!counts(2 + unit().parameters.size(), 1) || !whole_buffer(step_.inputs[1], unit().gradient_dtype)) return;
     parts(step_.inputs[1], step_.inputs, 2, "reduce");
     if (step_.inputs[0].tensor != unit().gradient_tensor || step_.outputs[0].tensor != unit().gradient_tensor)
       context_.fail("reduce", program_, index_,
@@ -160,7 +160,7 @@ class StepFormat {
 
   void host() {
     if (step_.op == OpKind::export_unit) {
-      if (counts(1, 0)) whole_buffer(step_.inputs[0]);
+      if (counts(1, 0)) whole_buffer(step_.inputs[0], unit().dtype);
       return;
     }
     if (step_.op != OpKind::load_unit) return fail(fmt::format("{} is no step of the host", op_name(step_.op)));

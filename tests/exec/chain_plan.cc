@@ -35,10 +35,7 @@ class ChainBuilder {
   }
 
   void add_unit(int u) {
-    PlanUnit unit{.name = fmt::format("block.{}", u),
-                  .weights = Placement::sharded,
-                  .gradients = Placement::sharded,
-                  .optimizer = Placement::sharded};
+    PlanUnit unit{{.name = fmt::format("block.{}", u)}};
     const int64_t second = round_up(o_.width, 64);
     for (int k = 0; k < 2; ++k) {
       const int index = static_cast<int>(p_.parameters.size());

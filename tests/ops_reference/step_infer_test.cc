@@ -72,6 +72,17 @@ TEST(StepInfer, GatherOfTheGradientGivesTheWholeBuffer) {
   EXPECT_THROW(g.of_unit(OpKind::gather_gradient, {g.input({128})}, Program::update), Error);
 }
 
+TEST(StepInfer, GradientsHaveATypeOfTheirOwn) {
+  UnitGraph g;
+  g.graph.units[0].gradient_dtype = DType::f64;
+  const ValueId shard = g.input({64}, DType::f64), first = g.input({2, 3}, DType::f64), second = g.input({5}, DType::f64);
+  EXPECT_EQ(g.of_unit(OpKind::reduce_scatter, {shard, first, second})[0].dtype, DType::f64);
+  EXPECT_EQ(g.of_unit(OpKind::fill_padding, {first, second})[0].dtype, DType::f64);
+  EXPECT_EQ(g.of_unit(OpKind::gather_gradient, {shard}, Program::update)[0].dtype, DType::f64);
+  EXPECT_EQ(g.of_unit(OpKind::gather_weights, {g.weights})[0].dtype, DType::f32);
+  EXPECT_THROW(g.of_unit(OpKind::gather_gradient, {g.gradient}, Program::update), Error);
+}
+
 TEST(StepInfer, ReduceScatterTakesGradientsInUnitOrder) {
   UnitGraph g;
   const ValueId first = g.input({2, 3}), second = g.input({5}), token = g.input({128});

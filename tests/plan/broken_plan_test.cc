@@ -65,6 +65,22 @@ TEST_F(BrokenPlan, FormatAlignment) {
   expect("format", kMicro, -1);
 }
 
+TEST_F(BrokenPlan, FormatGradientOfAnotherType) {
+  plan.units[0].gradient_dtype = DType::f64;
+  EXPECT_NE(violations(plan).find("its gradient shard"), std::string::npos);
+}
+
+// A rank's own part is counted in its own elements, whatever the unit's are.
+TEST_F(BrokenPlan, RangeOfARanksOwnPart) {
+  PlanTensor part = plan.tensors[plan.units[0].weights_tensor];
+  part.per_rank = true;
+  part.unit = 0;
+  part.dtype = DType::f64;
+  const auto [begin, end] = tensor_range(plan, part, 1);
+  EXPECT_EQ(begin, part.offset + plan.units[0].shard_elements * 8);
+  EXPECT_EQ(end - begin, elements(part.shape) * 8);
+}
+
 TEST_F(BrokenPlan, FormatOperandCount) {
   const int index = find(kMicro, StepKind::reduce_scatter);
   step(kMicro, index).inputs.pop_back();

@@ -43,7 +43,7 @@ void TagMemory::each_element(int32_t tensor, Fn&& fn) const {
   const PlanTensor& t = plan_.tensors[tensor];
   const int64_t width = dtype_bytes(t.dtype), count = elements(t.shape);
   int64_t base = t.offset;
-  if (t.per_rank) base += rank_ * plan_.units[t.unit].shard_elements * dtype_bytes(plan_.units[t.unit].dtype);
+  if (t.per_rank) base += rank_ * plan_.units[t.unit].shard_elements * width;
   if (is_contiguous(t.shape, t.strides)) {
     for (int64_t n = 0; n < count; ++n) fn(base + n * width);
     return;

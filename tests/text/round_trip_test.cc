@@ -54,11 +54,12 @@ void add_units(Graph& graph) {
   unit.trainable = false;
   unit.gradients = Placement::replicated;
   unit.dtype = DType::f64;
+  unit.gradient_dtype = DType::i64;
   unit.weights_state = add_value(graph, "weights", ValueKind::state, DType::f64, {64}, kNone, 0);
   unit.gradient_shard = add_value(graph, "shard", ValueKind::state, DType::f64, {64}, kNone, 0);
   unit.gradient_full = add_value(graph, "full", ValueKind::state, DType::f64, {128}, kNone, 0);
   unit.moments = {add_value(graph, "m", ValueKind::state, DType::f64, {64}), add_value(graph, "v", ValueKind::state, DType::f64, {64})};
-  graph.units = {unit, Unit{"empty"}};
+  graph.units = {unit, Unit{{.name = "empty"}}};
 }
 
 // Every field of a Graph differs from its default somewhere. Not a graph that verify_graph accepts.
@@ -128,6 +129,7 @@ TEST(Text, KeepsEveryField) {
   EXPECT_EQ(after.loss.description, before.loss.description);
   EXPECT_EQ(after.units[0].moments.size(), 2u);
   EXPECT_EQ(after.units[0].gradients, Placement::replicated);
+  EXPECT_EQ(after.units[0].gradient_dtype, DType::i64);
   EXPECT_EQ(after.state_updates.at(1).program, Program::eval_end);
   EXPECT_EQ(after.source.at(0).program, Program::eval_step);
 }
