@@ -43,7 +43,7 @@ struct RunResult {
 // Throws ErrorList naming each value out of range, before data is read.
 void check_run_options(const RunOptions& options);
 
-// The learning rate of step s of `steps`: warm-up rises linearly over the first `warmup` steps; linear and cosine then fall to 0 at the end.
+// The learning rate of step 1 … `steps`: warm-up rises linearly over the first `warmup` steps; linear and cosine then fall to 0 at the end.
 double learning_rate(const RunOptions& options, int64_t step, int64_t steps);
 
 // Trains until the steps are done or a stop is asked for. `observe` is called after every step, on the calling thread.

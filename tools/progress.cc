@@ -14,7 +14,7 @@ constexpr int kBarWidth = 24;
 
 // The first ten steps, then about twenty lines in all, the last step, and every evaluation.
 bool worth_a_line(const RunEvent& event) {
-  const int64_t done = event.step->step + 1;
+  const int64_t done = event.step->step;
   return done <= 10 || done == event.steps || event.eval || event.step->skipped || done % std::max<int64_t>(event.steps / 20, 1) == 0;
 }
 
@@ -34,7 +34,7 @@ std::string Progress::details(const RunEvent& event) const {
 }
 
 void Progress::show(const RunEvent& event) {
-  const int64_t done = event.step->step + 1;
+  const int64_t done = event.step->step;
   if (!terminal_) {
     if (worth_a_line(event)) fmt::print("step {}/{}  {}\n", done, event.steps, details(event));
     std::fflush(stdout);

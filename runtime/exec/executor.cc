@@ -76,7 +76,7 @@ struct Executor::Impl {
     core->run(job);
     accumulated = !update;
     StepReport report;
-    report.step = std::max<int64_t>(0, scalars.step - 1);
+    report.step = scalars.step;
     take_times(*core, report);
     return report;
   }

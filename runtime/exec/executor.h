@@ -15,7 +15,7 @@
 namespace zeroplan {
 
 struct StepReport {
-  int64_t step = 0;                // index of the optimizer step, from 0
+  int64_t step = 0;                // number of the optimizer step, from 1
   double loss = 0, weight = 0;
   double grad_norm = 0, clipped_norm = 0, clip_factor = 1;
   bool skipped = false;
@@ -62,7 +62,7 @@ class Executor {
   ~Executor();
 
   const Plan& plan() const;
-  // One optimizer step on samples [step·B, (step+1)·B) of the epoch given by `order` (null: in order). Scalars: lr and the rest for this step.
+  // One optimizer step on samples [first_sample, first_sample + B) of the epoch given by `order` (null: in order). Scalars: lr and the rest for this step.
   StepReport train_step(const DataSource& data, int64_t first_sample, const int64_t* order, const RunScalars& scalars);
   // As train_step without the update: the gradients stay readable.
   StepReport accumulate(const DataSource& data, int64_t first_sample, const int64_t* order, const RunScalars& scalars);

@@ -23,7 +23,7 @@ void finish(PreparedStep& s, int64_t& time) {
   const int64_t now = rank.core->now_ns();
   time += now - lane.begin_ns;
   if (lane.traced < lane.trace.size())
-    lane.trace[lane.traced++] = {rank.index, s.program, s.index, lane.begin_ns, now, rank.scalars.step - 1, rank.scalars.micro_batch};
+    lane.trace[lane.traced++] = {rank.index, s.program, s.index, lane.begin_ns, now, rank.scalars.step, rank.scalars.micro_batch};
   lane.active.store(nullptr, std::memory_order_release);
 }
 

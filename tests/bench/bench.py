@@ -96,7 +96,7 @@ def op_shares(args, model, data, size):
     trace = os.path.join(args.work, "trace.json")
     run_zeroplan(args, model, data, size, 2, 1, 3, trace)
     spent = collections.Counter()
-    last = STEPS[size] - 1
+    last = STEPS[size]
     for event in json.load(open(trace))["traceEvents"]:
         if event["ph"] == "X" and event["pid"] == 0 and event["args"]["step"] == last:
             stream = ["compute", "gather", "reduce"][event["tid"]]

@@ -56,7 +56,7 @@ TEST_P(TrainTest, EqualsTheDenseLoopBitByBit) {
   const auto dense = test::run_dense(o, 4, 0.05);
   EXPECT_EQ(report.loss, dense.loss);
   EXPECT_EQ(report.weight, dense.weight);
-  EXPECT_EQ(report.step, 3);
+  EXPECT_EQ(report.step, 4);
   EXPECT_FALSE(report.skipped);
   for (int p = 0; p < 2 * o.units; ++p) EXPECT_EQ(values<float>(executor->weights(p)), dense.weights[p]) << "parameter " << p;
 }
@@ -168,7 +168,7 @@ TEST(Train, TheTraceHasEveryStepOnce) {
   std::map<std::tuple<int, Program, int64_t, int>, int> seen;
   for (const TraceEvent& e : executor->take_trace()) {
     EXPECT_LE(e.begin_ns, e.end_ns);
-    EXPECT_EQ(e.train_step, 0);
+    EXPECT_EQ(e.train_step, 1);
     ++seen[{e.rank, e.program, e.micro_batch, e.step_index}];
   }
   const auto& steps = find_program(executor->plan(), Program::micro_step)->steps;
