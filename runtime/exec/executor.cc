@@ -44,8 +44,8 @@ void take_report(Core& core, StepReport& report) {
   report.stopped = fields[kReportStop] > 0;
   report.skipped = fields[kReportSkip] != 0;
   if (report.stopped || fields[kReportFinite] != 0) return;
-  throw Error(fmt::format("loss {} or gradient norm {} is not finite; nothing was updated. Lower the learning rate, clip, or find the op "
-                          "with the NaN check",
+  throw Error(fmt::format("loss {} or gradient norm {} is not finite; nothing was updated. Lower the learning rate, clip, or run with "
+                          "--check-nan to find the op that made it",
                           report.loss, report.grad_norm),
               {.step = report.step});
 }
@@ -159,12 +159,16 @@ void Executor::request_stop() { impl_->core->stop.store(true); }
 
 std::vector<TraceEvent> Executor::take_trace() {
   std::vector<TraceEvent> events;
+  int64_t end = INT64_MAX;
   for (int r = 0; r < impl_->core->ranks(); ++r) {
     for (Lane& lane : impl_->core->rank(r).lanes) {
       events.insert(events.end(), lane.trace.begin(), lane.trace.begin() + static_cast<int64_t>(lane.traced));
+      end = std::min(end, lane.trace_end);
       lane.traced = 0;
+      lane.trace_end = INT64_MAX;
     }
   }
+  std::erase_if(events, [end](const TraceEvent& e) { return trace_place(e.train_step, e.program) >= end; });
   std::sort(events.begin(), events.end(), [](const TraceEvent& a, const TraceEvent& b) { return a.begin_ns < b.begin_ns; });
   return events;
 }

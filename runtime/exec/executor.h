@@ -39,6 +39,7 @@ struct ExecutorOptions {
   bool poison_padding = false;     // padding is NaN instead of 0
   bool check_nan = false;          // every floating-point output is looked at: the first op that made a NaN or Inf is named
   bool trace = false;
+  int64_t trace_steps = 0;         // first optimizer steps that a trace keeps; 0: as many as 65,536 events per stream hold, one at least
   StepHook before_step, after_step;
   Kernel (*kernel_of)(OpKind) = cpu_kernel;
 };
@@ -75,6 +76,7 @@ class Executor {
   // Sets weight-decay multipliers by parameter index (default 1).
   void set_decay(const std::vector<double>& multipliers);
   void request_stop();             // async-signal-safe; the ranks agree on it in the next update
+  // In order of time. All streams end with the same whole optimizer step (or evaluation after it), the last that had room in each.
   std::vector<TraceEvent> take_trace();
   int64_t arena_bytes() const;     // per rank
 

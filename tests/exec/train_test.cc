@@ -177,6 +177,51 @@ TEST(Train, TheTraceHasEveryStepOnce) {
   EXPECT_TRUE(executor->take_trace().empty());
 }
 
+// Events per optimizer step of each stream of each rank.
+std::map<std::pair<int, StreamKind>, std::map<int64_t, int>> events_by_step(Executor& executor) {
+  std::map<std::pair<int, StreamKind>, std::map<int64_t, int>> counts;
+  for (const TraceEvent& e : executor.take_trace())
+    if (e.program == Program::micro_step || e.program == Program::update)
+      ++counts[{e.rank, find_program(executor.plan(), e.program)->steps[e.step_index].stream}][e.train_step];
+  return counts;
+}
+
+// Trains `steps` steps and returns the last whose events are there: the same, and whole, on every stream.
+int64_t last_traced_step(int steps, int64_t trace_steps) {
+  const ChainOptions o{.ranks = 2, .micro_batches = 2};
+  ExecutorOptions options = chain_options();
+  options.trace = true;
+  options.trace_steps = trace_steps;
+  auto executor = make(o, options);
+  const ChainData data(1000, o.width);
+  for (int s = 0; s < steps; ++s) executor->train_step(data, 0, nullptr, scalars(s, 0));
+  int64_t last = 0;
+  for (const auto& [stream, counts] : events_by_step(*executor)) {
+    EXPECT_TRUE(last == 0 || last == counts.rbegin()->first);
+    last = counts.rbegin()->first;
+    EXPECT_EQ(counts.begin()->first, 1);
+    EXPECT_EQ(counts.size(), static_cast<size_t>(last));
+    for (const auto& [step, events] : counts) EXPECT_EQ(events, counts.at(1)) << "step " << step;
+  }
+  return last;
+}
+
+// The fullest stream alone decides where a long trace ends: the others have room for more.
+TEST(Train, ATraceEndsWithOneWholeStepOnAllStreams) {
+  size_t most = 0;
+  const auto plan = test::make_chain_plan({.ranks = 2, .micro_batches = 2});
+  for (const StreamKind stream : {StreamKind::compute, StreamKind::gather, StreamKind::reduce}) {
+    size_t events = 0;
+    for (const Program program : {Program::micro_step, Program::update})
+      for (const Step& step : find_program(*plan, program)->steps) events += step.stream == stream;
+    most = std::max(most, events);
+  }
+  const int fitting = (1 << 16) / static_cast<int>(most);
+  EXPECT_NEAR(last_traced_step(fitting + 20, 0), fitting, 1);
+  EXPECT_EQ(last_traced_step(fitting + 20, fitting + 10), fitting + 10);
+  EXPECT_EQ(last_traced_step(5, 3), 3);
+}
+
 TEST(Train, FrozenAndUnknownParametersAreRefused) {
   auto executor = make({});
   EXPECT_THROW(executor->gradient(99), Error);
