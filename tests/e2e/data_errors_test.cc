@@ -41,7 +41,7 @@ TEST(Data, AllProblemsTogether) {
   const TinyCase tiny(classifier(), {{"x", random_tensor({4, 5}, 1)}, {"labels", floats({4}, {0, 1, 2, 3})}});
   const std::string message = opening_error(tiny);
   EXPECT_THAT(message, AllOf(HasSubstr("x.npy"), HasSubstr("[4,5]"), HasSubstr("[samples,3]")));
-  EXPECT_THAT(message, AllOf(HasSubstr("labels"), HasSubstr("i64")));
+  EXPECT_THAT(message, AllOf(HasSubstr("labels"), HasSubstr("int64")));
 }
 
 TEST(Data, UnequalSampleCounts) {
