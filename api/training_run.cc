@@ -87,10 +87,22 @@ double learning_rate(const RunOptions& options, int64_t step, int64_t steps) {
   return options.lr * 0.5 * (1 + std::cos(std::numbers::pi * done));
 }
 
+void check_run(const Plan& plan, const DataSource& data, const DataSource* eval_data, const RunOptions& options) {
+  check_run_options(options);
+  run_length(options, data, plan.header.batch);
+  decay_multipliers(plan, options.no_decay);
+  if (!eval_data) return;
+  if (!find_program(plan, Program::eval_step)) throw Error("the plan has no evaluation program; compile it with --eval");
+  const int64_t least = plan.header.batch / plan.header.micro_batches;
+  if (eval_data->samples() < least)
+    throw Error(fmt::format("the evaluation data has {} samples, fewer than one micro-batch of {}; lower --batch, raise --micro-batches or give more data",
+                            eval_data->samples(), least));
+}
+
 RunResult run_training(Executor& executor, const DataSource& data, const DataSource* eval_data, const RunOptions& options,
                        const std::function<void(const RunEvent&)>& observe) {
-  check_run_options(options);
   const Plan& plan = executor.plan();
+  check_run(plan, data, eval_data, options);
   const int64_t batch = plan.header.batch;
   const Length length = run_length(options, data, batch);
   executor.set_decay(decay_multipliers(plan, options.no_decay));

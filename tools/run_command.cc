@@ -2,6 +2,7 @@
 
 #include "api/zeroplan.h"
 #include "tools/commands.h"
+#include "tools/open_files.h"
 #include "tools/run_arguments.h"
 
 namespace zeroplan {
@@ -14,7 +15,7 @@ struct Arguments {
 
 // A model that the plan names by a relative path lies beside the plan, wherever this runs.
 Plan load(const std::string& path) {
-  Plan plan = load_plan(path);
+  Plan plan = open_plan(path);
   const std::filesystem::path beside = std::filesystem::path(path).parent_path() / plan.header.model_path;
   std::error_code unreadable;
   if (plan.header.digest != plan_digest(plan) || !std::filesystem::exists(beside, unreadable)) return plan;  // a damaged plan is refused later
@@ -31,8 +32,9 @@ void add_run_command(CLI::App& app) {
   command->add_option("plan", arguments->plan, "model.zplan")->required();
   arguments->run.declare(*command);
   command->callback([arguments] {
-    arguments->run.check();
-    arguments->run.execute(load(arguments->plan));
+    arguments->run.check({{"the plan", arguments->plan}});
+    const Plan plan = load(arguments->plan);
+    arguments->run.execute(plan, arguments->run.open(plan));
   });
 }
 

@@ -68,8 +68,8 @@ TrainedTensors trained_tensors(const std::vector<Parameter>& parameters) {
 
 }  // namespace
 
-void export_model(const std::string& model_path, const std::string& path, const std::vector<Parameter>& parameters,
-                  const ParameterReader& read) {
+std::vector<std::string> export_model(const std::string& model_path, const std::string& path, const std::vector<Parameter>& parameters,
+                                      const ParameterReader& read) {
   onnx::ModelProto model = parse_whole(model_path);
   const TrainedTensors trained = trained_tensors(parameters);
   const ParameterValues values(parameters, read);
@@ -91,6 +91,7 @@ void export_model(const std::string& model_path, const std::string& path, const 
     throw Error(fmt::format("cannot write '{}': the disk is full, or the model is larger than 2 GB", path));
   if (external) data.commit();
   file.commit();
+  return external ? std::vector{path, data.path()} : std::vector{path};
 }
 
 }  // namespace zeroplan

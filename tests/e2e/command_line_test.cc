@@ -1,15 +1,12 @@
 // The program's refusals: the exit code, and that the message names what was typed and what may stand there.
-#include <sys/wait.h>
-
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <limits>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/e2e_support/command.h"
 #include "tests/e2e_support/tiny_run.h"
 
 namespace zeroplan {
@@ -17,22 +14,6 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-
-struct Outcome {
-  int code = -1;
-  std::string output;
-};
-
-Outcome run_command(const std::string& command) {
-  Outcome outcome;
-  FILE* pipe = popen((command + " 2>&1 </dev/null").c_str(), "r");
-  if (!pipe) throw Error("cannot start " + command);
-  std::array<char, 4096> buffer;
-  for (size_t n; (n = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) outcome.output.append(buffer.data(), n);
-  const int status = pclose(pipe);
-  if (WIFEXITED(status)) outcome.code = WEXITSTATUS(status);
-  return outcome;
-}
 
 class CommandLine : public testing::Test {
  protected:
