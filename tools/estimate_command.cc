@@ -44,14 +44,17 @@ void print_plan_row(const Plan& plan, double parameters) {
              bytes_text(account.moved_bytes_per_step));
 }
 
-void estimate_model(const Arguments& arguments) {
-  const CompileOptions options = arguments.compile.finish();
-  const ModelFile model = open_model(arguments.model);
+void print_plan_heading(const CompileOptions& options) {
   fmt::print("published: 16-byte mixed-precision accounting of states alone. plan: what this program allocates per rank ({} bytes of weights, gradients and "
              "optimizer per parameter with adamw); KB, MB, GB = 10^3, 10^6, 10^9 bytes\n",
              options.precision == DType::f64 ? "8 + 8 + 16" : "4 + 4 + 8");
   fmt::print("{:>8} {:>6}  {:>10}  {:>10} {:>10} {:>10}  {:>10}  {:>10}\n", "ranks", "stage", "published", "state", "transient", "inputs", "plan total",
              "moved/step");
+}
+
+void estimate_model(const Arguments& arguments) {
+  const CompileOptions options = arguments.compile.finish();
+  const ModelFile model = open_model(arguments.model);
   int smallest = 0;
   for (const int ranks : arguments.ranks)
     for (int stage = 0; stage <= 3; ++stage) {
@@ -59,6 +62,7 @@ void estimate_model(const Arguments& arguments) {
       one.ranks = ranks;
       one.stage = stage;
       const Plan plan = compile(model, one);
+      if (ranks == arguments.ranks.front() && stage == 0) print_plan_heading(options);  // what cannot be compiled has no table
       double parameters = 0;
       for (const PlanParameter& p : plan.parameters) parameters += static_cast<double>(elements(p.parameter.shape));
       print_plan_row(plan, parameters);

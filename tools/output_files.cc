@@ -1,5 +1,9 @@
 #include "tools/output_files.h"
 
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <set>
 
@@ -27,6 +31,8 @@ void check_place(const NamedFile& output) {
   if (!folder.empty() && !fs::is_directory(folder, error))
     throw Error(fmt::format("{} {}: its folder {} {}", output.name, output.path, folder.string(),
                             fs::exists(folder, error) ? "is a file; choose another" : "does not exist; create it first"));
+  if (::access(folder.empty() ? "." : folder.c_str(), W_OK) != 0)
+    throw Error(fmt::format("{} {}: its folder cannot be written to ({}); choose another", output.name, output.path, std::strerror(errno)));
   if (fs::is_directory(output.path, error)) throw Error(fmt::format("{} {} is a folder; give a file name", output.name, output.path));
 }
 

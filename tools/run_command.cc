@@ -1,6 +1,9 @@
 #include <filesystem>
 
+#include <fmt/format.h>
+
 #include "api/zeroplan.h"
+#include "base/error.h"
 #include "tools/commands.h"
 #include "tools/open_files.h"
 #include "tools/run_arguments.h"
@@ -18,7 +21,12 @@ Plan load(const std::string& path) {
   Plan plan = open_plan(path);
   const std::filesystem::path beside = std::filesystem::path(path).parent_path() / plan.header.model_path;
   std::error_code unreadable;
-  if (plan.header.digest != plan_digest(plan) || !std::filesystem::exists(beside, unreadable)) return plan;  // a damaged plan is refused later
+  if (plan.header.digest != plan_digest(plan)) return plan;  // damaged: refused later
+  if (!std::filesystem::exists(beside, unreadable)) {
+    if (std::filesystem::exists(plan.header.model_path, unreadable)) return plan;
+    throw Error(fmt::format("the plan {} was compiled from the model '{}', which is not there; put it back beside the plan, or compile again", path,
+                            plan.header.model_path));
+  }
   plan.header.model_path = beside.string();
   plan.header.digest = plan_digest(plan);
   return plan;

@@ -75,6 +75,7 @@ struct Executor::Impl {
             .scalars = scalars};
     core->run(job);
     accumulated = !update;
+    step = scalars.step;
     StepReport report;
     report.step = scalars.step;
     take_times(*core, report);
@@ -83,6 +84,7 @@ struct Executor::Impl {
 
   std::shared_ptr<Core> core;  // shared with the ranks' threads: one that is stuck may outlive the executor
   std::vector<std::thread> threads;
+  int64_t step = 0;          // of the last window: an evaluation comes after it
   bool accumulated = false;  // gradients of accumulate() are still there
 };
 
@@ -121,7 +123,7 @@ EvalReport Executor::evaluate(const DataSource& data) {
   WindowLoss total;
   for (int64_t done = 0; done < all; done += v) {
     const int64_t now = std::min(v, all - done);
-    impl_->core->run({.kind = Job::Kind::eval_window, .data = &data, .first_sample = done * count, .micro_batches = now});
+    impl_->core->run({.kind = Job::Kind::eval_window, .data = &data, .first_sample = done * count, .micro_batches = now, .scalars = {.step = impl_->step}});
     add_metrics(*impl_->core, p.roles.eval_metrics, now, total);
     impl_->core->run({.kind = Job::Kind::program, .program = Program::eval_end});
   }

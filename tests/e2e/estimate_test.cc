@@ -41,6 +41,10 @@ TEST(Estimate, ChoosesTheUnitBySize) {
 }
 
 TEST(Estimate, RefusesWhatItCannotUse) {
+  const TinyCase tiny(tiny_mlp(2, 4), {});
+  const std::string undivided = output_of("estimate " + tiny.model() + " --ranks 2 --batch 3");
+  EXPECT_NE(undivided.find("--batch 3 is not a multiple"), std::string::npos) << undivided;
+  EXPECT_EQ(undivided.find("published"), std::string::npos) << undivided;
   EXPECT_NE(output_of("estimate").find("either a model or --params"), std::string::npos);
   EXPECT_NE(output_of("estimate --params 0.5").find("must be from 1"), std::string::npos);
   EXPECT_NE(output_of("estimate --params 1e9 --ranks 0").find("--ranks 0"), std::string::npos);

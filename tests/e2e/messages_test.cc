@@ -70,6 +70,11 @@ TEST_F(Messages, FilesThatAreNoPlan) {
   }
 }
 
+TEST_F(Messages, TheModelOfAPlanIsMissing) {
+  std::filesystem::remove(tiny_.model());
+  EXPECT_THAT(refusal("run --data synthetic --steps 1 " + plan()), AllOf(HasSubstr(plan()), HasSubstr(tiny_.model()), HasSubstr("put it back")));
+}
+
 TEST_F(Messages, ExternalDataThatIsMissing) {
   std::filesystem::copy_file(model_folder("gpt2_nano_logits") + "/model.onnx", tiny_.file("alone.onnx"));
   EXPECT_THAT(refusal("inspect " + tiny_.file("alone.onnx")), AllOf(HasSubstr("'model.onnx.data' is missing"), HasSubstr("must lie beside the model")));

@@ -177,6 +177,22 @@ TEST(Train, TheTraceHasEveryStepOnce) {
   EXPECT_TRUE(executor->take_trace().empty());
 }
 
+TEST(Train, AnEvaluationCarriesTheStepBeforeIt) {
+  const ChainOptions o{.ranks = 2};
+  ExecutorOptions options = chain_options();
+  options.trace = true;
+  auto executor = make(o, options);
+  train(*executor, o, 2);
+  executor->evaluate(ChainData(o.micro_batches * o.samples, o.width));
+  int64_t events = 0;
+  for (const TraceEvent& e : executor->take_trace()) {
+    if (e.program != Program::eval_step && e.program != Program::eval_end) continue;
+    EXPECT_EQ(e.train_step, 2);
+    ++events;
+  }
+  EXPECT_GT(events, 0);
+}
+
 // Events per optimizer step of each stream of each rank.
 std::map<std::pair<int, StreamKind>, std::map<int64_t, int>> events_by_step(Executor& executor) {
   std::map<std::pair<int, StreamKind>, std::map<int64_t, int>> counts;
