@@ -20,8 +20,8 @@ TEST(Infer, UnaryKeepsShapeAndType) {
   EXPECT_EQ(g.infer(OpKind::is_nan, {g.input({2})})[0].dtype, DType::boolean);
   EXPECT_EQ(g.infer(OpKind::cast, {g.input({2})}, {{Attr::dtype, dtype_value(DType::i32)}})[0].dtype, DType::i32);
   EXPECT_THAT(g.refusal(OpKind::exp, {g.input({2}, DType::i64)}), HasSubstr("must be float32 or float64"));
-  EXPECT_THAT(g.refusal(OpKind::neg, {g.input({2}, DType::boolean)}), HasSubstr("boolean"));
-  EXPECT_THAT(g.refusal(OpKind::logical_not, {g.input({2})}), HasSubstr("expected boolean"));
+  EXPECT_THAT(g.refusal(OpKind::neg, {g.input({2}, DType::boolean)}), HasSubstr("bool"));
+  EXPECT_THAT(g.refusal(OpKind::logical_not, {g.input({2})}), HasSubstr("expected bool"));
   EXPECT_THAT(g.refusal(OpKind::exp, {kNone}), HasSubstr("missing"));
   EXPECT_THAT(g.refusal(OpKind::exp, {}), HasSubstr("takes 1 inputs"));
 }
@@ -40,8 +40,8 @@ TEST(Infer, BinaryBroadcasts) {
   EXPECT_EQ(g.infer(OpKind::less, {g.input({2}, DType::i64), g.input({1}, DType::i64)})[0].dtype, DType::boolean);
   EXPECT_NE(g.refusal(OpKind::add, {g.input({2}), g.input({3})}), "");
   EXPECT_THAT(g.refusal(OpKind::add, {g.input({2}), g.input({2}, DType::f64)}), HasSubstr("insert a cast"));
-  EXPECT_THAT(g.refusal(OpKind::add, {g.input({2}, DType::boolean), g.input({2}, DType::boolean)}), HasSubstr("boolean"));
-  EXPECT_THAT(g.refusal(OpKind::logical_and, {g.input({2}), g.input({2})}), HasSubstr("expected boolean"));
+  EXPECT_THAT(g.refusal(OpKind::add, {g.input({2}, DType::boolean), g.input({2}, DType::boolean)}), HasSubstr("bool"));
+  EXPECT_THAT(g.refusal(OpKind::logical_and, {g.input({2}), g.input({2})}), HasSubstr("expected bool"));
   EXPECT_THAT(g.refusal(OpKind::gelu_grad, {g.input({2}, DType::i64), g.input({2}, DType::i64)}), HasSubstr("must be float32 or float64"));
 }
 
@@ -62,7 +62,7 @@ TEST(Infer, ElementwiseChecksItsCode) {
   code.instructions = {{OpKind::matmul, 0, 1}};
   EXPECT_THAT(g.refusal(OpKind::elementwise, {g.input({2}), g.input({2})}, encode_elementwise(code)), HasSubstr("operator"));
   code.instructions = {{OpKind::less, 0, 1}};
-  EXPECT_THAT(g.refusal(OpKind::elementwise, {g.input({2}), g.input({2})}, encode_elementwise(code)), HasSubstr("boolean"));
+  EXPECT_THAT(g.refusal(OpKind::elementwise, {g.input({2}), g.input({2})}, encode_elementwise(code)), HasSubstr("bool"));
   EXPECT_THAT(g.refusal(OpKind::elementwise, {g.input({2})}, encode_elementwise({})), HasSubstr("no instructions"));
 }
 
