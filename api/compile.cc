@@ -56,15 +56,13 @@ ImportOptions settle_options(const ModelFile& file, CompileOptions& options) {
   return import_options(options);
 }
 
-Graph compile_until(const std::string& model_path, CompileOptions options, const std::string& stop_after, const PassObserver& observer) {
-  const ModelFile file(model_path);
+Graph compile_until(const ModelFile& file, CompileOptions options, const std::string& stop_after, const PassObserver& observer) {
   Graph graph = file.decode(settle_options(file, options)).graph;
   run_pipeline(graph, options, observer, stop_after);
   return graph;
 }
 
-Plan compile(const std::string& model_path, CompileOptions options, const PassObserver& observer) {
-  const ModelFile file(model_path);
+Plan compile(const ModelFile& file, CompileOptions options, const PassObserver& observer) {
   const ImportedModel model = file.decode(settle_options(file, options));
   Graph graph = model.graph;
   run_pipeline(graph, options, observer);
@@ -74,6 +72,10 @@ Plan compile(const std::string& model_path, CompileOptions options, const PassOb
   plan.header.digest = plan_digest(plan);
   require_verified(plan);
   return plan;
+}
+
+Plan compile(const std::string& model_path, CompileOptions options, const PassObserver& observer) {
+  return compile(ModelFile(model_path), std::move(options), observer);
 }
 
 }  // namespace zeroplan

@@ -3,9 +3,8 @@
 
 namespace zeroplan {
 
-ModelInspection inspect(const std::string& model_path, CompileOptions options) {
+ModelInspection inspect(const ModelFile& file, CompileOptions options) {
   ModelInspection inspection;
-  const ModelFile file(model_path);
   inspection.model = file.inspect(settle_options(file, options), inspection.problems);
   return inspection;
 }

@@ -12,13 +12,12 @@
 
 namespace zeroplan {
 
-WeightReader open_weights(const Plan& plan, const std::string& model_path) {
-  const std::string path = model_path.empty() ? plan.header.model_path : model_path;
-  auto files = std::make_shared<WeightFiles>(path);
+WeightReader open_weights(const Plan& plan, std::shared_ptr<WeightFiles> files) {
+  if (!files) files = std::make_shared<WeightFiles>(plan.header.model_path);
   if (const std::string digest = read_digest(*files); digest != plan.header.model_digest)
     throw Error(fmt::format(
-        "{} is not the model that the plan was compiled from (digest {} instead of {}); compile it again, or name the right file", path,
-        digest, plan.header.model_digest));
+        "{} is not the model that the plan was compiled from (digest {} instead of {}); compile it again, or bring back the right file",
+        files->model_path(), digest, plan.header.model_digest));
   auto parameters = std::make_shared<std::vector<PlanParameter>>(plan.parameters);
   // shared_ptr: std::function must be copyable, and every rank's copy reads the same mapped files.
   return [files, parameters, dtype = plan.header.precision](int parameter, int64_t first, int64_t count, void* to) {
@@ -26,16 +25,16 @@ WeightReader open_weights(const Plan& plan, const std::string& model_path) {
   };
 }
 
-std::unique_ptr<Executor> make_executor(const Plan& plan, ExecutorOptions options) {
+std::unique_ptr<Executor> make_executor(const Plan& plan, ExecutorOptions options, std::shared_ptr<WeightFiles> files) {
   require_verified(plan);
-  return std::make_unique<Executor>(std::vector{std::make_shared<const Plan>(plan)}, open_weights(plan), std::move(options));
+  return std::make_unique<Executor>(std::vector{std::make_shared<const Plan>(plan)}, open_weights(plan, std::move(files)), std::move(options));
 }
 
-void export_trained(Executor& executor, const std::string& path) {
+std::vector<std::string> export_trained(Executor& executor, const std::string& path) {
   const Plan& plan = executor.plan();
   std::vector<Parameter> parameters;
   for (const PlanParameter& p : plan.parameters) parameters.push_back(p.parameter);
-  export_model(plan.header.model_path, path, parameters, [&](const TakeParameter& take) {
+  return export_model(plan.header.model_path, path, parameters, [&](const TakeParameter& take) {
     executor.export_parameters([&](int index, const void* values) {
       HostTensor trained(plan.header.precision, parameters[index].shape);
       std::memcpy(trained.mutable_data(), values, static_cast<size_t>(trained.bytes()));

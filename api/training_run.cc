@@ -53,7 +53,7 @@ RunScalars step_scalars(const RunOptions& options, const Plan& plan, int64_t ste
   scalars.weight_decay = options.weight_decay;
   scalars.momentum = plan.header.momentum;
   scalars.clip = options.clip;
-  scalars.step = step + 1;
+  scalars.step = step;
   scalars.micro_batches = plan.header.micro_batches;
   return scalars;
 }
@@ -79,18 +79,30 @@ void check_run_options(const RunOptions& o) {
 }
 
 double learning_rate(const RunOptions& options, int64_t step, int64_t steps) {
-  if (step < options.warmup) return options.lr * static_cast<double>(step + 1) / static_cast<double>(options.warmup);
+  if (step <= options.warmup) return options.lr * static_cast<double>(step) / static_cast<double>(options.warmup);
   if (options.schedule == Schedule::constant) return options.lr;
   const double span = static_cast<double>(std::max<int64_t>(steps - options.warmup, 1));
-  const double done = static_cast<double>(step - options.warmup) / span;
+  const double done = static_cast<double>(step - 1 - options.warmup) / span;
   if (options.schedule == Schedule::linear) return options.lr * (1 - done);
   return options.lr * 0.5 * (1 + std::cos(std::numbers::pi * done));
 }
 
+void check_run(const Plan& plan, const DataSource& data, const DataSource* eval_data, const RunOptions& options) {
+  check_run_options(options);
+  run_length(options, data, plan.header.batch);
+  decay_multipliers(plan, options.no_decay);
+  if (!eval_data) return;
+  if (!find_program(plan, Program::eval_step)) throw Error("the plan has no evaluation program; compile it with --eval");
+  const int64_t least = plan.header.batch / plan.header.micro_batches;
+  if (eval_data->samples() < least)
+    throw Error(fmt::format("the evaluation data has {} samples, fewer than one micro-batch of {}; lower --batch, raise --micro-batches or give more data",
+                            eval_data->samples(), least));
+}
+
 RunResult run_training(Executor& executor, const DataSource& data, const DataSource* eval_data, const RunOptions& options,
                        const std::function<void(const RunEvent&)>& observe) {
-  check_run_options(options);
   const Plan& plan = executor.plan();
+  check_run(plan, data, eval_data, options);
   const int64_t batch = plan.header.batch;
   const Length length = run_length(options, data, batch);
   executor.set_decay(decay_multipliers(plan, options.no_decay));
@@ -98,9 +110,9 @@ RunResult run_training(Executor& executor, const DataSource& data, const DataSou
   std::vector<int64_t> order;
   if (options.shuffle && data.samples() != INT64_MAX) order.resize(data.samples());
   RunResult result;
-  for (int64_t step = 0; step < length.total; ++step) {
-    const int64_t in_epoch = step % length.per_epoch;
-    if (in_epoch == 0 && !order.empty()) shuffle_epoch(order, options.seed, step / length.per_epoch);
+  for (int64_t step = 1; step <= length.total; ++step) {
+    const int64_t epoch = (step - 1) / length.per_epoch, in_epoch = (step - 1) % length.per_epoch;
+    if (in_epoch == 0 && !order.empty()) shuffle_epoch(order, options.seed, epoch);
     const RunScalars scalars = step_scalars(options, plan, step, length.total);
     const StepReport report = executor.train_step(data, in_epoch * batch, order.empty() ? nullptr : order.data(), scalars);
     if (report.stopped) {
@@ -109,8 +121,8 @@ RunResult run_training(Executor& executor, const DataSource& data, const DataSou
     }
     ++result.steps_done;
     result.last_loss = report.loss;
-    const bool last = step + 1 == length.total;
-    const bool evaluate = eval_data && (last || (options.eval_every > 0 && (step + 1) % options.eval_every == 0));
+    const bool last = step == length.total;
+    const bool evaluate = eval_data && (last || (options.eval_every > 0 && step % options.eval_every == 0));
     if (evaluate) result.last_eval = executor.evaluate(*eval_data);
     observe({&report, evaluate ? &*result.last_eval : nullptr, scalars.lr, length.total});
   }

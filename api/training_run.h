@@ -43,8 +43,12 @@ struct RunResult {
 // Throws ErrorList naming each value out of range, before data is read.
 void check_run_options(const RunOptions& options);
 
-// The learning rate of step s of `steps`: warm-up rises linearly over the first `warmup` steps; linear and cosine then fall to 0 at the end.
+// The learning rate of step 1 … `steps`: warm-up rises linearly over the first `warmup` steps; linear and cosine then fall to 0 at the end.
 double learning_rate(const RunOptions& options, int64_t step, int64_t steps);
+
+// What run_training would refuse, known before anything is allocated: too little data, patterns that match nothing, no evaluation program.
+// `eval_data`: null where there is none.
+void check_run(const Plan& plan, const DataSource& data, const DataSource* eval_data, const RunOptions& options);
 
 // Trains until the steps are done or a stop is asked for. `observe` is called after every step, on the calling thread.
 RunResult run_training(Executor& executor, const DataSource& data, const DataSource* eval_data, const RunOptions& options,

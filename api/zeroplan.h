@@ -18,21 +18,23 @@ struct ModelInspection {
 };
 
 // Reads roles, loss and problems without giving up at the first; the batch defaults to one sample per micro-batch.
-ModelInspection inspect(const std::string& model_path, CompileOptions options);
+ModelInspection inspect(const ModelFile& file, CompileOptions options);
 
-// Import, pipeline, emit, verify. Throws ErrorList with all problems of the model.
+// Import, pipeline, emit, verify. Throws ErrorList with all problems of the model. A ModelFile is read once for many plans.
+Plan compile(const ModelFile& file, CompileOptions options, const PassObserver& observer = {});
 Plan compile(const std::string& model_path, CompileOptions options, const PassObserver& observer = {});
 // The same up to and including pass `stop_after`; no plan.
-Graph compile_until(const std::string& model_path, CompileOptions options, const std::string& stop_after, const PassObserver& observer = {});
+Graph compile_until(const ModelFile& file, CompileOptions options, const std::string& stop_after, const PassObserver& observer = {});
 
-// Weights by range from the files that the plan names, checked against their digest.
-WeightReader open_weights(const Plan& plan, const std::string& model_path = {});  // empty: header.model_path
+// Weights by range, checked against the plan's digest. `files`: ModelFile::weights() of the model, which is then not read for its digest
+// again; null: the files that the plan names.
+WeightReader open_weights(const Plan& plan, std::shared_ptr<WeightFiles> files = nullptr);
 
 // An executor with the plan's own weights, one thread group per rank.
-std::unique_ptr<Executor> make_executor(const Plan& plan, ExecutorOptions options = {});
+std::unique_ptr<Executor> make_executor(const Plan& plan, ExecutorOptions options = {}, std::shared_ptr<WeightFiles> files = nullptr);
 
-// The trained model beside its original (graph/onnx/exporter.h).
-void export_trained(Executor& executor, const std::string& path);
+// The trained model beside its original (graph/onnx/exporter.h). Returns the files that were written.
+std::vector<std::string> export_trained(Executor& executor, const std::string& path);
 
 const char* version();
 

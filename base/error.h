@@ -9,7 +9,7 @@ namespace zeroplan {
 // Where an error happened. Empty strings and negative numbers are unknown and not printed.
 struct ErrorContext {
   int rank = -1;
-  int64_t step = -1;         // optimizer step, from 0
+  int64_t step = -1;         // optimizer step, from 1; 0: before the first
   int64_t micro_batch = -1;  // number v within the step
   int plan_op = -1;          // index of the step within its program
   std::string program;       // program of the plan

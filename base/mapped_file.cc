@@ -15,11 +15,12 @@ namespace zeroplan {
 
 MappedFile::MappedFile(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  if (fd < 0) throw Error(fmt::format("cannot open '{}': {}", path, std::strerror(errno)));
+  if (fd < 0)
+    throw Error(fmt::format("cannot open '{}': {}{}", path, std::strerror(errno), errno == ENOENT ? "; check the name and the folder" : ""));
   struct stat status {};
   if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
     ::close(fd);
-    throw Error(fmt::format("'{}' is not a regular file", path));
+    throw Error(fmt::format("'{}' is {}; give the name of a file", path, S_ISDIR(status.st_mode) ? "a folder" : "not a regular file"));
   }
   size_ = static_cast<size_t>(status.st_size);
   if (size_ > 0) {

@@ -1,5 +1,7 @@
 #include "tools/accounting.h"
 
+#include <fmt/format.h>
+
 #include "base/checked.h"
 
 namespace zeroplan {
@@ -19,6 +21,19 @@ double moved_bytes(const Plan& plan, const PlanProgram& program) {
 }
 
 }  // namespace
+
+std::pair<const char*, double> table_unit(double largest) {
+  constexpr std::pair<const char*, double> kUnits[] = {{"GB", 1e9}, {"MB", 1e6}, {"KB", 1e3}};
+  for (const auto& unit : kUnits)
+    if (largest >= unit.second) return unit;
+  return {"B", 1};
+}
+
+std::string bytes_text(double bytes) {
+  const auto [name, size] = table_unit(bytes);
+  const double value = bytes / size;
+  return fmt::format("{:.{}f} {}", value, size == 1 || value >= 100 ? 0 : value >= 10 ? 1 : 2, name);
+}
 
 double published_bytes(int stage, double parameters, int ranks) {
   switch (stage) {

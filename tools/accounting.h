@@ -1,4 +1,7 @@
 #pragma once
+#include <string>
+#include <utility>
+
 #include "runtime/plan/plan.h"
 
 namespace zeroplan {
@@ -8,6 +11,11 @@ namespace zeroplan {
 double published_bytes(int stage, double parameters, int ranks);
 // Elements moved per rank and round, in units of Ψ: 2, 2, 2, 3 (same source).
 double published_volume_factor(int stage);
+
+// "1.94 GB", "512 B": three digits, powers of 1000, at most GB.
+std::string bytes_text(double bytes);
+// The unit, B to GB, in which a table's largest number is at least 1: its name and its bytes.
+std::pair<const char*, double> table_unit(double largest);
 
 struct PlanAccount {
   double state_bytes = 0, transient_bytes = 0, staging_bytes = 0;

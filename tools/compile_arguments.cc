@@ -39,25 +39,25 @@ void declare_later_option(CLI::App& command, const std::string& name, const std:
 
 void CompileArguments::declare(CLI::App& command) {
   auto option = [&](const char* name, auto& target, const char* text) { return command.add_option(name, target, text)->group("Compile")->capture_default_str(); };
-  option("--ranks", options_.ranks, "ranks that share the model (N)");
-  option("--batch", options_.batch, "samples per optimizer step, over all ranks; default one per micro-batch, or what the model has fixed");
-  option("--micro-batches", options_.micro_batches, "pieces that the batch is cut into, over all ranks (V); default N");
-  option("--stage", options_.stage, "ZeRO stage: 0 data parallel, 1 optimizer sharded, 2 and gradients, 3 and weights");
+  option("--ranks", options_.ranks, "ranks that share the model (N), 1 to 65536");
+  option("--batch", options_.batch, "samples per optimizer step, over all ranks, 1 or more; default one per micro-batch, or what the model has fixed");
+  option("--micro-batches", options_.micro_batches, "pieces that the batch is cut into, over all ranks (V), 1 or more; default N");
+  option("--stage", options_.stage, "ZeRO stage, 0 to 3: 0 data parallel, 1 optimizer sharded, 2 and gradients, 3 and weights");
   option("--dim", dims_, "NAME=N: value of a symbolic dimension")->take_all();
   option("--sample-axis", sample_axes_, "INPUT=AXIS or INPUT=none: where samples lie in an input")->take_all();
   option("--loss", options_.loss, "output name, softmax_cross_entropy(logits, labels) or mse(out, target)");
   option("--optimizer", optimizer_, "adamw, adam or sgd");
-  option("--momentum", options_.momentum, "of sgd");
+  option("--momentum", options_.momentum, "of sgd, from 0 to below 1");
   option("--precision", precision_, "fp32 or fp64");
   option("--unit", options_.unit_patterns, "PATTERN: parameters with the same matched text form one shard unit")->take_all();
-  option("--unit-bytes", options_.unit_bytes, "largest automatic unit; 0 chooses");
-  option("--prefetch", options_.prefetch, "units gathered ahead of the one in use");
-  option("--reduce-bytes", options_.reduce_bytes, "largest reduce buffer where no single parameter exceeds it; 0 no limit");
+  option("--unit-bytes", options_.unit_bytes, "largest automatic unit in bytes; 0 chooses");
+  option("--prefetch", options_.prefetch, "units gathered ahead of the one in use, 0 to 64");
+  option("--reduce-bytes", options_.reduce_bytes, "largest reduce buffer in bytes where no single parameter exceeds it; 0 no limit");
   option("--train", options_.train, "PATTERN: train these tensors")->take_all();
   option("--freeze", options_.freeze, "PATTERN: keep these parameters as they are")->take_all();
   option("--tie", options_.tie, "PATTERN: equal copies under these names are one parameter")->take_all();
   option("--untie", options_.untie, "PATTERN: copies under these names stay apart")->take_all();
-  option("--threads", options_.threads, "threads per rank");
+  option("--threads", options_.threads, "threads per rank, 1 to 1024");
   declare_later_option(command, "--recompute", "activations are kept; lower --batch or raise --micro-batches instead");
   declare_later_option(command, "--sync-bn", "BatchNormalization cannot be trained yet");
   declare_later_option(command, "--reduce", "reductions are always in micro-batch order");

@@ -10,6 +10,8 @@
 #include "runtime/plan/memory.h"
 #include "tools/commands.h"
 #include "tools/compile_arguments.h"
+#include "tools/open_files.h"
+#include "tools/output_files.h"
 #include "tools/pass_output.h"
 
 namespace zeroplan {
@@ -24,7 +26,10 @@ struct Arguments {
 
 // As given where the plan lies in this folder too, so that both can be moved together; else the plan names it by its full path.
 std::string model_seen_from(const std::string& plan, const std::string& model) {
-  return std::filesystem::path(plan).has_parent_path() ? std::filesystem::absolute(model).lexically_normal().string() : model;
+  std::error_code error;
+  const std::filesystem::path whole = std::filesystem::absolute(model, error);
+  if (error) throw Error(fmt::format("the full path of '{}' cannot be found: {}; give the model by its full path", model, error.message()));
+  return std::filesystem::path(plan).has_parent_path() ? whole.lexically_normal().string() : model;
 }
 
 void run(const Arguments& arguments) {
@@ -32,10 +37,15 @@ void run(const Arguments& arguments) {
   if (arguments.model.empty()) throw Error("give the model: zeroplan compile model.onnx -o model.zplan");
   CompileOptions options = arguments.compile.finish();
   options.eval = arguments.eval;
-  if (!arguments.passes.stop_after().empty()) return arguments.passes.run_until(arguments.model, options);
-  if (arguments.output.empty()) throw Error("give the plan's file: -o model.zplan");
+  const bool partial = !arguments.passes.stop_after().empty();
+  if (!partial && arguments.output.empty()) throw Error("give the plan's file: -o model.zplan");
   arguments.passes.check_names();
-  const Plan plan = compile(model_seen_from(arguments.output, arguments.model), options, arguments.passes.observer());
+  const std::vector<NamedFile> outputs = {{"-o", partial ? "" : arguments.output}, {"--emit-onnx", arguments.passes.viewer_file()}};
+  check_outputs(outputs, {{"the model", arguments.model}});
+  const ModelFile model = open_model(partial ? arguments.model : model_seen_from(arguments.output, arguments.model));
+  if (partial) return arguments.passes.run_until(model, options);
+  const Plan plan = compile(model, options, arguments.passes.observer());
+  check_outputs(outputs, model_files(plan));
   save_plan(plan, arguments.output);
   for (const std::string& line : plan.report_lines) fmt::print("{}\n", line);
   fmt::print("batch {} in {} micro-batches, {} ranks, stage {}\n", plan.header.batch, plan.header.micro_batches, plan.header.ranks, plan.header.stage);

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "runtime/plan/dump.h"
 #include "tools/commands.h"
+#include "tools/open_files.h"
 
 namespace zeroplan {
 namespace {
@@ -14,7 +15,7 @@ struct Arguments {
 };
 
 void run(const Arguments& arguments) {
-  const Plan plan = load_plan(arguments.plan);
+  const Plan plan = open_plan(arguments.plan);
   if (arguments.rank < 0 || arguments.rank >= plan.header.ranks)
     throw Error(fmt::format("--rank {}: the plan has ranks 0 to {}", arguments.rank, plan.header.ranks - 1));
   if (arguments.format == "text") fmt::print("{}", dump_text(plan, arguments.rank));

@@ -6,8 +6,10 @@
 #include "api/batching.h"
 #include "api/zeroplan.h"
 #include "base/error.h"
+#include "base/type_name.h"
 #include "tools/commands.h"
 #include "tools/compile_arguments.h"
+#include "tools/open_files.h"
 
 namespace zeroplan {
 namespace {
@@ -33,9 +35,9 @@ void print_roles(const ImportedModel& model) {
     name_width = std::max(name_width, row.initializer.size());
     root_width = std::max(root_width, row.root.size());
   }
-  fmt::print("{:<{}}  {:<9}  {:<5}  {:<16}  {:<{}}  {}\n", "initializer", name_width, "role", "type", "shape", "name", root_width, "why");
+  fmt::print("{:<{}}  {:<9}  {:<8}  {:<16}  {:<{}}  {}\n", "initializer", name_width, "role", "type", "shape", "name", root_width, "why");
   for (const RoleRow& row : model.roles)
-    fmt::print("{:<{}}  {:<9}  {:<5}  {:<16}  {:<{}}  {}\n", row.initializer, name_width, role_name(row.role), dtype_name(row.dtype), to_string(row.shape),
+    fmt::print("{:<{}}  {:<9}  {:<8}  {:<16}  {:<{}}  {}\n", row.initializer, name_width, role_name(row.role), row.type, to_string(row.shape),
                row.root, root_width, row.reason);
 }
 
@@ -50,16 +52,17 @@ void print_summary(const ImportedModel& model) {
   if (!model.loss_candidates.empty()) fmt::print("loss candidates: {}\n", fmt::join(model.loss_candidates, ", "));
   for (const ImportedInput& input : model.inputs) {
     const Value& value = model.graph.value(input.value);
-    fmt::print("input {}: {} {}, {}\n", input.name, dtype_name(value.dtype), to_string(value.shape),
+    fmt::print("input {}: {} {}, {}\n", input.name, type_name(value.dtype), to_string(value.shape),
                input.sample_axis < 0 ? std::string("given whole") : fmt::format("samples on axis {}", input.sample_axis));
   }
 }
 
 void run(const Arguments& arguments) {
   CompileOptions options = arguments.compile.finish();
-  const ModelInspection inspection = inspect(arguments.model, options);
+  const ModelInspection inspection = inspect(open_model(arguments.model), options);
   const ImportedModel& model = inspection.model;
-  fmt::print("{}: opset {}, {}\n\n", arguments.model, model.opset, model.producer.empty() ? "producer unknown" : model.producer);
+  const std::string raised = model.opset < model.decoded_opset ? fmt::format(", read as opset {}", model.decoded_opset) : "";
+  fmt::print("{}: opset {}{}, {}\n\n", arguments.model, model.opset, raised, model.producer.empty() ? "producer unknown" : model.producer);
   print_roles(model);
   print_summary(model);
   for (const std::string& line : model.report) fmt::print("{}\n", line);

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "tools/architectures/model_writer.h"
 #include "tools/commands.h"
+#include "tools/output_files.h"
 
 namespace zeroplan {
 namespace {
@@ -17,6 +18,7 @@ bool contains(const std::vector<std::string>& names, const std::string& name) { 
 void run(const NewOptions& options) {
   if (options.context < 0 || options.context > (1 << 20)) throw Error(fmt::format("--context {}: must be from 1 to {}", options.context, 1 << 20));
   if (options.batch < 0 || options.batch > (1 << 20)) throw Error(fmt::format("--batch {}: must be from 1 to {}", options.batch, 1 << 20));
+  check_outputs({{"-o", options.output}}, {});
   ModelWriter writer(options.size, kOpset);
   if (options.size == "mlp") build_mlp(writer, options);
   else if (contains(gpt2_sizes(), options.size)) build_gpt2(writer, options);

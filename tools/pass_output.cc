@@ -39,7 +39,7 @@ PassObserver PassOutput::observer() const {
   };
 }
 
-void PassOutput::run_until(const std::string& model, const CompileOptions& options) const {
+void PassOutput::run_until(const ModelFile& model, const CompileOptions& options) const {
   check_names();
   const Graph graph = compile_until(model, options, stop_after_, observer());
   fmt::print("{}", print_graph(graph));

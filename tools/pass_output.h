@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "graph/onnx/importer.h"
 #include "passes/pass.h"
 
 namespace zeroplan {
@@ -19,7 +20,8 @@ class PassOutput {
   // Prints after the passes that were asked for, and writes the viewer's file after the last.
   PassObserver observer() const;
   // Runs the pipeline up to --stop-after and prints the graph there; emits no plan.
-  void run_until(const std::string& model, const CompileOptions& options) const;
+  void run_until(const ModelFile& model, const CompileOptions& options) const;
+  const std::string& viewer_file() const { return emit_onnx_; }
 
  private:
   std::vector<std::string> print_after_;

@@ -1,5 +1,6 @@
 #include "tools/progress.h"
 
+#include <cmath>
 #include <cstdio>
 #include <unistd.h>
 
@@ -14,7 +15,7 @@ constexpr int kBarWidth = 24;
 
 // The first ten steps, then about twenty lines in all, the last step, and every evaluation.
 bool worth_a_line(const RunEvent& event) {
-  const int64_t done = event.step->step + 1;
+  const int64_t done = event.step->step;
   return done <= 10 || done == event.steps || event.eval || event.step->skipped || done % std::max<int64_t>(event.steps / 20, 1) == 0;
 }
 
@@ -25,16 +26,17 @@ Progress::Progress(const Plan& plan) : terminal_(isatty(STDOUT_FILENO)), batch_(
 std::string Progress::details(const RunEvent& event) const {
   const StepReport& step = *event.step;
   const int64_t units = batch_ * (tokens_per_sample_ > 0 ? tokens_per_sample_ : 1);
-  std::string text = fmt::format("loss {:.6f}  norm {:.4g}  lr {:.3g}  {:.1f} ms  {:.0f} {}/s", step.loss, step.grad_norm, event.lr, step.step_ms,
+  const auto loss_text = [](double loss) { return std::abs(loss) < 1e6 ? fmt::format("{:.6f}", loss) : fmt::format("{:.6e}", loss); };
+  std::string text = fmt::format("loss {}  norm {:.4g}  lr {:.3g}  {:.1f} ms  {:.0f} {}/s", loss_text(step.loss), step.grad_norm, event.lr, step.step_ms,
                                  static_cast<double>(units) * 1000 / step.step_ms, tokens_per_sample_ > 0 ? "tokens" : "samples");
   if (step.clip_factor < 1) text += fmt::format("  clipped ×{:.3g}", step.clip_factor);
   if (step.skipped) text += "  skipped: nothing was updated (no sample counted)";
-  if (event.eval) text += fmt::format("  eval loss {:.6f}", event.eval->loss);
+  if (event.eval) text += fmt::format("  eval loss {}", loss_text(event.eval->loss));
   return text;
 }
 
 void Progress::show(const RunEvent& event) {
-  const int64_t done = event.step->step + 1;
+  const int64_t done = event.step->step;
   if (!terminal_) {
     if (worth_a_line(event)) fmt::print("step {}/{}  {}\n", done, event.steps, details(event));
     std::fflush(stdout);

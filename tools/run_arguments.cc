@@ -1,11 +1,10 @@
 #include "tools/run_arguments.h"
 
 #include <csignal>
-#include <filesystem>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include "api/zeroplan.h"
 #include "base/error.h"
 #include "tools/allocation.h"
 #include "tools/compile_arguments.h"
@@ -61,24 +60,25 @@ void RunArguments::declare(CLI::App& command) {
   option("--data", data_, "folder with NAME.npy per input, or 'synthetic'");
   option("--tokens", tokens_, "file of tokens for language models, instead of --data");
   option("--token-bytes", token_bytes_, "1: bytes, 2: little-endian uint16");
-  option("--steps", options_.steps, "optimizer steps; default by --epochs");
-  option("--epochs", options_.epochs, "passes over the data; default 1");
+  option("--steps", options_.steps, "optimizer steps, 1 or more; default by --epochs");
+  option("--epochs", options_.epochs, "passes over the data, 1 or more; default 1");
   command.add_flag("--shuffle", options_.shuffle, "a new sample order in every epoch")->group("Run");
-  option("--lr", options_.lr, "learning rate");
+  option("--lr", options_.lr, "learning rate, above 0 and at most 1e6");
   option("--betas", betas_, "of adam and adamw");
-  option("--eps", options_.eps, "of adam and adamw");
-  option("--weight-decay", options_.weight_decay, "on every trainable tensor");
+  option("--eps", options_.eps, "of adam and adamw, above 0 and at most 1");
+  option("--weight-decay", options_.weight_decay, "on every trainable tensor, 0 to 1000");
   option("--no-decay", options_.no_decay, "PATTERN: no weight decay on these")->take_all();
-  option("--clip", options_.clip, "largest global gradient norm; 0 off");
+  option("--clip", options_.clip, "largest global gradient norm, up to 1e12; 0 off");
   option("--schedule", schedule_, "of the learning rate: constant, linear or cosine");
-  option("--warmup", options_.warmup, "steps over which the learning rate rises");
-  option("--seed", options_.seed, "of shuffling and synthetic data");
+  option("--warmup", options_.warmup, "steps over which the learning rate rises, 0 or more");
+  option("--seed", options_.seed, "of shuffling and synthetic data, 0 or more");
   option("--eval-data", eval_data_, "folder like --data, evaluated without training on it");
   option("--eval-tokens", eval_tokens_, "file like --tokens");
-  option("--eval-fraction", eval_fraction_, "hold out this last share of --tokens and evaluate on it");
-  option("--eval-every", options_.eval_every, "steps between evaluations; 0: after the last");
+  option("--eval-fraction", eval_fraction_, "hold out this last share of --tokens, from 0 to below 1, and evaluate on it");
+  option("--eval-every", options_.eval_every, "steps between evaluations, 1 or more; 0: after the last");
   option("--metrics", metrics_, "file for one JSON line per step");
   option("--trace", trace_, "file for a measured Chrome trace");
+  option("--trace-steps", trace_steps_, "first steps that the trace keeps, 1 to 100000; 0: as many as 65,536 events per stream hold");
   option("--export", export_, "file for the trained ONNX model");
   option("--device", device_, "cpu");
   command.add_flag("--check-nan", check_nan_, "name the first operator that makes a NaN or infinity")->group("Run");
@@ -95,19 +95,31 @@ RunOptions RunArguments::finish() const {
   return options;
 }
 
-void RunArguments::check() const {
+std::vector<NamedFile> RunArguments::outputs() const {
+  return {{"--metrics", metrics_}, {"--trace", trace_}, {"--export", export_}, {"the weights of --export", export_.empty() ? "" : export_ + ".data"}};
+}
+
+void RunArguments::check(const std::vector<NamedFile>& inputs) const {
   if (device_ != "cpu") throw Error(fmt::format("--device {} is not available yet; use cpu", device_));
   if (data_.empty() == tokens_.empty()) throw Error("give the training data: either --data DIR (or synthetic) or --tokens FILE");
   if (token_bytes_ != 1 && token_bytes_ != 2) throw Error(fmt::format("--token-bytes {}: must be 1 or 2", token_bytes_));
   if (!(eval_fraction_ >= 0 && eval_fraction_ < 1)) throw Error(fmt::format("--eval-fraction {}: must be from 0 to below 1", eval_fraction_));
   if (eval_fraction_ > 0 && tokens_.empty()) throw Error("--eval-fraction goes with --tokens");
   if (options_.eval_every > 0 && !wants_eval()) throw Error("--eval-every needs --eval-data, --eval-tokens or --eval-fraction");
+  if (trace_steps_ < 0 || trace_steps_ > 100000) throw Error(fmt::format("--trace-steps {}: must be from 1 to 100000, or 0", trace_steps_));
+  if (trace_steps_ > 0 && trace_.empty()) throw Error("--trace-steps goes with --trace FILE");
   check_run_options(finish());
-  for (const std::string& file : {metrics_, trace_, export_}) {
-    const std::filesystem::path folder = std::filesystem::path(file).parent_path();
-    if (!file.empty() && !folder.empty() && !std::filesystem::is_directory(folder))
-      throw Error(fmt::format("the folder of {} does not exist; create it first", file));
+  std::vector<NamedFile> all = inputs;
+  for (const std::string& folder : {data_, eval_data_}) {
+    if (folder.empty() || folder == "synthetic") continue;
+    check_data_folder(folder);
+    for (NamedFile& file : data_files(folder)) all.push_back(std::move(file));
   }
+  for (const std::string& file : {tokens_, eval_tokens_}) {
+    if (!file.empty()) check_token_file(file);
+    all.push_back({"a token file", file});
+  }
+  check_outputs(outputs(), all);
 }
 
 std::unique_ptr<DataSource> RunArguments::open_data(const Plan& plan) const {
@@ -123,34 +135,40 @@ std::unique_ptr<DataSource> RunArguments::open_eval_data(const Plan& plan) const
   return nullptr;
 }
 
-void RunArguments::execute(const Plan& plan) const {
-  const RunOptions options = finish();
-  const std::unique_ptr<DataSource> data = open_data(plan);
-  const std::unique_ptr<DataSource> eval_data = open_eval_data(plan);
-  if (eval_data && !find_program(plan, Program::eval_step))
-    throw Error("the plan has no evaluation program; compile it with --eval");
-  ExecutorOptions executor_options;
-  executor_options.check_nan = check_nan_;
-  executor_options.check_memory = check_memory_;
-  executor_options.trace = !trace_.empty();
-  const std::unique_ptr<Executor> executor = make_executor(plan, executor_options);
-  keep_freed_memory();
+RunData RunArguments::open(const Plan& plan) const {
+  check_outputs(outputs(), model_files(plan));
+  RunData data{open_data(plan), open_eval_data(plan)};
+  check_run(plan, *data.training, data.evaluation.get(), finish());
+  return data;
+}
+
+// Ctrl-C ends it at a step border.
+void RunArguments::train(Executor& executor, const RunData& data) const {
+  const Plan& plan = executor.plan();
   MetricsWriter metrics(metrics_, plan);
   Progress progress(plan);
   RunResult result;
   {
-    const InterruptScope interrupt(*executor);
-    result = run_training(*executor, *data, eval_data.get(), options, [&](const RunEvent& event) {
+    const InterruptScope interrupt(executor);
+    result = run_training(executor, *data.training, data.evaluation.get(), finish(), [&](const RunEvent& event) {
       metrics.write(event);
       progress.show(event);
     });
   }
   progress.finish(result);
-  if (!trace_.empty()) write_trace(trace_, plan, executor->take_trace());
-  if (!export_.empty()) {
-    export_trained(*executor, export_);
-    fmt::print("exported {}\n", export_);
-  }
+  if (!trace_.empty()) write_trace(trace_, plan, executor.take_trace(), result.steps_done, trace_steps_);
+}
+
+void RunArguments::execute(const Plan& plan, const RunData& data, std::shared_ptr<WeightFiles> weights) const {
+  ExecutorOptions executor_options;
+  executor_options.check_nan = check_nan_;
+  executor_options.check_memory = check_memory_;
+  executor_options.trace = !trace_.empty();
+  executor_options.trace_steps = trace_steps_;
+  const std::unique_ptr<Executor> executor = make_executor(plan, executor_options, std::move(weights));
+  keep_freed_memory();
+  train(*executor, data);
+  if (!export_.empty()) fmt::print("exported {}\n", fmt::join(export_trained(*executor, export_), " and its weights "));
 }
 
 }  // namespace zeroplan

@@ -1,7 +1,11 @@
 #include <filesystem>
 
+#include <fmt/format.h>
+
 #include "api/zeroplan.h"
+#include "base/error.h"
 #include "tools/commands.h"
+#include "tools/open_files.h"
 #include "tools/run_arguments.h"
 
 namespace zeroplan {
@@ -14,10 +18,15 @@ struct Arguments {
 
 // A model that the plan names by a relative path lies beside the plan, wherever this runs.
 Plan load(const std::string& path) {
-  Plan plan = load_plan(path);
+  Plan plan = open_plan(path);
   const std::filesystem::path beside = std::filesystem::path(path).parent_path() / plan.header.model_path;
   std::error_code unreadable;
-  if (plan.header.digest != plan_digest(plan) || !std::filesystem::exists(beside, unreadable)) return plan;  // a damaged plan is refused later
+  if (plan.header.digest != plan_digest(plan)) return plan;  // damaged: refused later
+  if (!std::filesystem::exists(beside, unreadable)) {
+    if (std::filesystem::exists(plan.header.model_path, unreadable)) return plan;
+    throw Error(fmt::format("the plan {} was compiled from the model '{}', which is not there; put it back beside the plan, or compile again", path,
+                            plan.header.model_path));
+  }
   plan.header.model_path = beside.string();
   plan.header.digest = plan_digest(plan);
   return plan;
@@ -31,8 +40,9 @@ void add_run_command(CLI::App& app) {
   command->add_option("plan", arguments->plan, "model.zplan")->required();
   arguments->run.declare(*command);
   command->callback([arguments] {
-    arguments->run.check();
-    arguments->run.execute(load(arguments->plan));
+    arguments->run.check({{"the plan", arguments->plan}});
+    const Plan plan = load(arguments->plan);
+    arguments->run.execute(plan, arguments->run.open(plan));
   });
 }
 

@@ -56,11 +56,28 @@ const CLI::App& active_command(const CLI::App& app) {
   return parsed.empty() ? app : *parsed.front();
 }
 
+// CLI11's text in words. "Could not convert: --ranks = auto": what the option takes, from its type and its description.
+std::string explain_value(const CLI::App& command, const std::string& text) {
+  const std::string twice = ": At Most 1 required but received ";
+  if (const size_t at = text.find(twice); at != std::string::npos)
+    return fmt::format("{} is given {} times; give it once", text.substr(0, at), text.substr(at + twice.size()));
+  const std::string start = "Could not convert: ";
+  if (text.rfind(start, 0) != 0) return text;
+  const std::string name = text.substr(start.size(), text.find(' ', start.size()) - start.size());
+  const CLI::Option* option = command.get_option_no_throw(name);
+  if (option == nullptr) return text;
+  const size_t equals = text.find(" = ");
+  const std::string value = equals == std::string::npos ? "" : text.substr(equals + 3);
+  const bool whole = option->get_type_name().find("INT") != std::string::npos;
+  return fmt::format("{} {}: must be a {}; it is: {}", name, value, whole ? "whole number, in digits alone (1000)" : "number (0.001, 1e-3)",
+                     option->get_description());
+}
+
 }  // namespace
 
 std::string explain_usage_error(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App& command = active_command(app);
-  std::string text = error.what();
+  std::string text = explain_value(command, error.what());
   const std::vector<std::string> unknown = command.remaining(true);
   for (const std::string& argument : unknown) {
     const std::string word = argument.substr(0, argument.find('='));

@@ -1,5 +1,7 @@
 #include "tools/trace_writer.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -34,7 +36,7 @@ nlohmann::json event_row(const Plan& plan, const TraceEvent& event) {
 
 }  // namespace
 
-void write_trace(const std::string& path, const Plan& plan, const std::vector<TraceEvent>& events) {
+void write_trace(const std::string& path, const Plan& plan, const std::vector<TraceEvent>& events, int64_t steps, int64_t wanted) {
   nlohmann::json rows = nlohmann::json::array();
   for (int rank = 0; rank < plan.header.ranks; ++rank) {
     rows.push_back(name_row("process_name", rank, 0, fmt::format("rank {}", rank)));
@@ -42,6 +44,12 @@ void write_trace(const std::string& path, const Plan& plan, const std::vector<Tr
   }
   for (const TraceEvent& event : events) rows.push_back(event_row(plan, event));
   write_file(path, nlohmann::json{{"displayTimeUnit", "ms"}, {"traceEvents", rows}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  int64_t last = 0;
+  for (const TraceEvent& event : events) last = std::max(last, event.train_step);
+  const char* why = last >= steps      ? ""
+                    : last == wanted   ? ", as --trace-steps says"
+                                       : ": the next has no room, as a stream keeps 65,536 events; --trace-steps N keeps the first N";
+  fmt::print("trace {}: steps 1 to {} of {}{}\n", path, last, steps, why);
 }
 
 }  // namespace zeroplan

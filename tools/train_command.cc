@@ -6,6 +6,7 @@
 #include "runtime/plan/memory.h"
 #include "tools/commands.h"
 #include "tools/compile_arguments.h"
+#include "tools/open_files.h"
 #include "tools/run_arguments.h"
 
 namespace zeroplan {
@@ -19,13 +20,19 @@ struct Arguments {
 
 void run(const Arguments& arguments) {
   CompileOptions options = arguments.compile.finish();
-  arguments.run.check();
+  arguments.run.check({{"the model", arguments.model}});
   options.eval = arguments.run.wants_eval();
-  const Plan plan = compile(arguments.model, options);
+  std::shared_ptr<WeightFiles> weights;  // shared: the executor's readers keep it
+  const Plan plan = [&] {
+    const ModelFile model = open_model(arguments.model);
+    weights = model.weights();
+    return compile(model, options);
+  }();
+  const RunData data = arguments.run.open(plan);
   for (const std::string& line : plan.report_lines) fmt::print("{}\n", line);
   fmt::print("batch {} in {} micro-batches, {} ranks, stage {}\n", plan.header.batch, plan.header.micro_batches, plan.header.ranks, plan.header.stage);
   fmt::print("{}\n", memory_table(plan));
-  arguments.run.execute(plan);
+  arguments.run.execute(plan, data, weights);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "api/zeroplan.h"
 #include "tools/commands.h"
+#include "tools/open_files.h"
 
 namespace zeroplan {
 
@@ -10,7 +11,7 @@ void add_verify_command(CLI::App& app) {
   auto path = std::make_shared<std::string>();  // shared with the callback, which outlives this function
   command->add_option("plan", *path, "model.zplan")->required();
   command->callback([path] {
-    const Plan plan = load_plan(*path);
+    const Plan plan = open_plan(*path);
     require_verified(plan);
     size_t steps = 0;
     for (const PlanProgram& program : plan.programs) steps += program.steps.size();

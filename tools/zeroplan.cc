@@ -1,5 +1,6 @@
 // The command-line program. Exit codes: 0 done, 1 an error that was explained, 2 wrong usage.
 #include <cstdio>
+#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -41,6 +42,10 @@ int main(int argc, char** argv) {
   zeroplan::return_freed_memory();
   try {
     return run(argc, argv);
+  } catch (const std::filesystem::filesystem_error& error) {
+    std::fflush(stdout);
+    fmt::print(stderr, "zeroplan: cannot use '{}': {}\n", error.path1().string(), error.code().message());
+    return 1;
   } catch (const std::exception& error) {
     std::fflush(stdout);
     fmt::print(stderr, "zeroplan: {}\n", error.what());

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/type_name.h"
 #include "graph/onnx/loss.h"
 #include "graph/onnx/sample_axes.h"
 
@@ -199,7 +200,7 @@ Loss attach_loss(FoldingBuilder& build, ValueId loss, int64_t micro_batches, con
                  const TwiceTheSamples& twice) {
   const Value& value = build.graph().values[loss];
   if (!is_floating(value.dtype) || elements(value.shape) != 1)
-    throw Error(fmt::format("the loss '{}' is {} of shape {}; it must be one floating-point number", value.name, dtype_name(value.dtype),
+    throw Error(fmt::format("the loss '{}' is {} of shape {}; it must be one floating-point number", value.name, type_name(value.dtype),
                             to_string(value.shape)));
   const std::string origin = value.producer == kNone ? value.name : build.graph().nodes[value.producer].origin;
   const bool read_twice = micro_batches > 1 && twice.samples > 0;

@@ -36,8 +36,8 @@ onnx::ModelProto parse_whole(const std::string& path) {
 
 }  // namespace
 
-void export_model(const std::string& model_path, const std::string& path, const std::vector<Parameter>& parameters,
-                  const GiveParameters& give) {
+std::vector<std::string> export_model(const std::string& model_path, const std::string& path, const std::vector<Parameter>& parameters,
+                                      const GiveParameters& give) {
   onnx::ModelProto model = parse_whole(model_path);
   const std::vector<std::string> splits = write_splits(*model.mutable_graph(), model.ir_version(), parameters);
   ExportTargets targets = find_targets(*model.mutable_graph(), model_path, parameters, splits);
@@ -55,6 +55,7 @@ void export_model(const std::string& model_path, const std::string& path, const 
     throw Error(fmt::format("cannot write '{}': the disk is full, or the model is larger than 2 GB", path));
   if (external) data.commit();
   file.commit();
+  return external ? std::vector{path, data.path()} : std::vector{path};
 }
 
 }  // namespace zeroplan

@@ -90,6 +90,8 @@ int open_beneath(const std::string& folder, const std::string& location) {
     const bool last = i + 1 == parts.size();
     const int flags = O_RDONLY | O_NOFOLLOW | O_CLOEXEC | (last ? O_NONBLOCK : O_DIRECTORY);
     const int next = ::openat(at.fd, parts[i].c_str(), flags);
+    if (next < 0 && errno == ENOENT)
+      throw Error(fmt::format("external data file '{}' is missing; it must lie beside the model, in the folder '{}'", location, folder));
     if (next < 0) refuse(errno == ELOOP || errno == ENOTDIR ? "a link, or not a folder, on the way" : std::strerror(errno));
     at.reset(next);
   }

@@ -36,7 +36,7 @@ std::vector<bool> needed_nodes(const OnnxGraph& graph, std::set<std::string> wan
 
 std::string unsupported(const OnnxNode& node, int opset) {
   const std::string domain = node.domain.empty() ? "" : node.domain + "::";
-  return fmt::format("operator {}{} of node '{}' (opset {}) has no kernel yet; export the model without it", domain, node.op, node.label(),
+  return fmt::format("node '{2}' ({0}{1}, opset {3}): this version has no decoder for the operator {0}{1}; export the model without it", domain, node.op, node.label(),
                      opset);
 }
 
@@ -156,7 +156,7 @@ void GraphDecoder::decode_node(const OnnxNode& node) {
     DecodeContext context(build_, node, files_, precision_, std::move(inputs));
     run_decoder(node, context);
   } catch (const Error& error) {
-    problems_.push_back(fmt::format("node '{}' ({}, opset {}): {}", node.label(), node.op, model_.decoded_opset, error.message()));
+    problems_.push_back(fmt::format("node '{}' ({}, opset {}): {}", node.label(), node.op, model_.opset, error.message()));
     block(node);
   }
 }

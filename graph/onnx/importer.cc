@@ -1,17 +1,20 @@
 #include "graph/onnx/importer.h"
 
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/type_name.h"
 #include "graph/onnx/bind_dims.h"
 #include "graph/onnx/compact.h"
 #include "graph/onnx/graph_decoder.h"
 #include "graph/onnx/loss.h"
 #include "graph/onnx/read_model.h"
 #include "graph/onnx/sample_axes.h"
+#include "graph/onnx/tensor_data.h"
 #include "graph/ops/op_def.h"
 
 namespace zeroplan {
@@ -46,21 +49,49 @@ class Import {
  private:
   void decode() {
     fill_header();
-    const LossSpec spec = parse_loss(options_.loss, model_.graph);
-    const std::set<std::string> wanted = {spec.output};
+    std::vector<std::string> problems;
+    const LossSpec spec = find_loss(problems);
+    const std::set<std::string> wanted = problems.empty() ? std::set{spec.output} : floating_outputs();
     dims_ = bind_dims(model_.graph, options_, spec.labels);
-    std::vector<std::string> problems = dims_.problems;
+    append(problems, dims_.problems);
     RolePlan roles = plan_roles(model_, files_, options_, wanted);
     out_.roles = roles.rows;
     append(problems, roles.problems);
-    if (!problems.empty()) refuse(problems, roles, wanted);
+    out_.report = roles.report;
     out_.graph.parameters = roles.parameters;
     GraphDecoder decoder(model_, files_, roles, options_.precision, out_.graph);
     decoder.add_inputs(dims_);
+    if (dims_.problems.empty()) add_inputs();
+    if (!problems.empty()) refuse(problems, roles, wanted);
     decoder.decode(wanted);
     if (!decoder.problems().empty()) refuse(decoder.problems(), roles, wanted);
     set_loss(spec, roles, decoder);
     finish(roles, decoder);
+  }
+
+  // Without one, what can be said of the rest of the model is still said.
+  LossSpec find_loss(std::vector<std::string>& problems) const {
+    try {
+      return parse_loss(options_.loss, model_.graph);
+    } catch (const Error& error) {
+      problems = {error.message()};
+      return {};
+    }
+  }
+
+  std::set<std::string> floating_outputs() const {
+    std::set<std::string> names;
+    for (const OnnxValueInfo& output : model_.graph.outputs) {
+      const std::optional<DType> dtype = graph_dtype(output.type, DType::f32);
+      if (dtype && is_floating(*dtype)) names.insert(output.name);
+    }
+    return names;
+  }
+
+  // Those of the graph, as they are before the ones that the loss does not need are dropped.
+  void add_inputs() {
+    out_.inputs.clear();
+    for (ValueId id : out_.graph.inputs) out_.inputs.push_back({out_.graph.value(id).name, id, axis_of(out_.graph.value(id).name)});
   }
 
   [[noreturn]] void refuse(const std::vector<std::string>& problems) const {
@@ -78,6 +109,7 @@ class Import {
     out_.model_digest = model_.digest;
     out_.producer = model_.producer;
     out_.opset = model_.opset;
+    out_.decoded_opset = model_.decoded_opset;
     out_.loss_candidates = list_loss_candidates(model_.graph);
   }
 
@@ -90,6 +122,10 @@ class Import {
     check_apart(out_.graph, lie);
     if (options_.micro_batches > 1 && !dims_.sample_symbol.empty() && dims_.samples > 0) lie = read_twice(spec, roles, twice);
     decoder.build().set_origin("loss");
+    if (const Value& value = out_.graph.value(output); spec.kind == LossSpec::Kind::output && (!is_floating(value.dtype) || elements(value.shape) != 1))
+      throw Error(fmt::format("output '{0}' is {1} of shape {2}; a loss is one floating-point number: give it, or have one built over the output, with "
+                              "--loss 'softmax_cross_entropy({0}, labels)' or --loss 'mse({0}, target)'",
+                              spec.output, type_name(value.dtype), to_string(value.shape)));
     if (spec.kind == LossSpec::Kind::output) {
       out_.graph.loss = attach_loss(decoder.build(), output, options_.micro_batches, axes, twice);
       return;
@@ -145,7 +181,7 @@ class Import {
     if (known != kNone) {
       const Value& value = out_.graph.value(known);
       if (value.shape != shape || is_floating(value.dtype) == classes)
-        throw Error(fmt::format("--loss: '{}' is {} of shape {}, but the loss needs {} of shape {}", spec.labels, dtype_name(value.dtype),
+        throw Error(fmt::format("--loss: '{}' is {} of shape {}, but the loss needs {} of shape {}", spec.labels, type_name(value.dtype),
                                 to_string(value.shape), classes ? "integers" : "floating-point values", to_string(shape)));
       check_along(spec, axis_of(spec.labels), along);
       return known;
@@ -196,8 +232,7 @@ class Import {
 
   void finish(RolePlan& roles, GraphDecoder& decoder) {
     Graph& graph = out_.graph;
-    for (ValueId id : graph.inputs) out_.inputs.push_back({graph.value(id).name, id, 0});
-    for (size_t i = 0; i < out_.inputs.size(); ++i) out_.inputs[i].sample_axis = axis_of(out_.inputs[i].name);
+    add_inputs();
     compact(graph, decoder.names());
     std::vector<ImportedInput> kept;
     for (ImportedInput& input : out_.inputs) {
@@ -228,8 +263,6 @@ class Import {
   void report_rest() {
     for (const RoleRow& row : out_.roles)
       if (row.reason == "unused") out_.report.push_back(fmt::format("initializer '{}' is unused", row.initializer));
-    if (model_.opset < model_.decoded_opset)
-      out_.report.push_back(fmt::format("opset {} was read as opset {}", model_.opset, model_.decoded_opset));
   }
 
   const ImportOptions& options_;
@@ -253,8 +286,8 @@ auto guarded(const std::string& path, Fn&& fn) {
 }  // namespace
 
 struct ModelFile::Contents {
-  explicit Contents(const std::string& path) : files(path), model(read_model(files)) {}
-  WeightFiles files;
+  explicit Contents(const std::string& path) : files(std::make_shared<WeightFiles>(path)), model(read_model(*files)) {}
+  std::shared_ptr<WeightFiles> files;  // shared: readers of weights outlive the model
   OnnxModel model;
 };
 
@@ -262,16 +295,18 @@ ModelFile::ModelFile(const std::string& path) : contents_(guarded(path, [&] { re
 
 ModelFile::~ModelFile() = default;
 
+std::shared_ptr<WeightFiles> ModelFile::weights() const { return contents_->files; }
+
 ModelPeek ModelFile::peek() const {
   return guarded(contents_->model.path, [&] { return peek_dims(contents_->model.graph); });
 }
 
 ImportedModel ModelFile::decode(const ImportOptions& options) const {
-  return guarded(contents_->model.path, [&] { return Import(contents_->model, contents_->files, options).run(); });
+  return guarded(contents_->model.path, [&] { return Import(contents_->model, *contents_->files, options).run(); });
 }
 
 ImportedModel ModelFile::inspect(const ImportOptions& options, std::vector<std::string>& problems) const {
-  return guarded(contents_->model.path, [&] { return Import(contents_->model, contents_->files, options).inspect(problems); });
+  return guarded(contents_->model.path, [&] { return Import(contents_->model, *contents_->files, options).inspect(problems); });
 }
 
 ImportedModel import_model(const std::string& path, const ImportOptions& options) { return ModelFile(path).decode(options); }

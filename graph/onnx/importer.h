@@ -10,6 +10,8 @@
 
 namespace zeroplan {
 
+class WeightFiles;
+
 struct ImportOptions {
   std::map<std::string, int64_t> dims;  // symbolic dimensions by name
   int64_t samples = 0;                  // per micro-batch; bound to the sample symbol. 0: the baked batch, else an error naming the symbol
@@ -36,7 +38,7 @@ struct RoleRow {  // one line of `inspect`'s table
   std::string initializer;
   std::string root;  // parameter name
   Role role{};
-  DType dtype{};
+  std::string type;  // as stored: float32, float16, int64, …
   Shape shape;
   std::string reason;
 };
@@ -51,7 +53,8 @@ struct ImportedModel {
   std::string model_digest;
   int64_t baked_batch = 0;  // 0: the sample axis is symbolic
   std::string producer;
-  int opset = 0;
+  int opset = 0;          // as stored
+  int decoded_opset = 0;  // that it was read as
 };
 
 // What must be known before samples per micro-batch are: the batch that the file bakes in (0: symbolic, or no batch).
@@ -68,6 +71,8 @@ class ModelFile {
   explicit ModelFile(const std::string& path);
   ~ModelFile();
   ModelPeek peek() const;
+  // The open files, which know the digest that was read; they may outlive this object.
+  std::shared_ptr<WeightFiles> weights() const;
   // Throws ErrorList with every problem of the model (unbound dims, unsupported nodes, ops without gradient on a path from a
   // trainable parameter to the loss), or Error where decoding cannot go on. Reads no weights beyond what tie and role rules need.
   ImportedModel decode(const ImportOptions& options) const;

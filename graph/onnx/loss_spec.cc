@@ -43,7 +43,12 @@ int64_t number(const std::string& key, const std::string& text) {
   return value;
 }
 
-std::string join(const std::vector<std::string>& items) { return fmt::format("{}", fmt::join(items, ", ")); }
+// The candidates as they are typed.
+std::string as_options(const std::vector<std::string>& candidates) {
+  std::vector<std::string> options;
+  for (const std::string& candidate : candidates) options.push_back(fmt::format("--loss '{}'", candidate));
+  return options.empty() ? "an output of floating-point values" : fmt::format("{}", fmt::join(options, " or "));
+}
 
 LossSpec default_loss(const OnnxGraph& graph) {
   std::vector<std::string> scalars;
@@ -52,9 +57,9 @@ LossSpec default_loss(const OnnxGraph& graph) {
     if (is_float(output) && is_scalar(output)) scalars.push_back(output.name);
   }
   if (scalars.size() == 1) return {LossSpec::Kind::output, scalars[0], ""};
-  throw Error(fmt::format("the model {}; state --loss, for example one of: {}",
+  throw Error(fmt::format("the model {}; state which, for example {}",
                           scalars.empty() ? "has no scalar output that could be the loss" : "has several scalar outputs",
-                          join(list_loss_candidates(graph))));
+                          as_options(list_loss_candidates(graph))));
 }
 
 void apply_argument(LossSpec& spec, const std::string& argument, int position) {
@@ -97,7 +102,7 @@ LossSpec parse_loss(const std::string& given, const OnnxGraph& graph) {
   if (is_output(text)) return {LossSpec::Kind::output, text, ""};
   const size_t open = text.find('(');
   if (open == std::string::npos || text.back() != ')')
-    throw Error(fmt::format("--loss '{}' is no output of the model; candidates: {}", text, join(list_loss_candidates(graph))));
+    throw Error(fmt::format("--loss '{}' is no output of the model; choose {}", text, as_options(list_loss_candidates(graph))));
   LossSpec spec;
   const std::string name = trimmed(text.substr(0, open));
   if (name == "softmax_cross_entropy")
@@ -110,7 +115,7 @@ LossSpec parse_loss(const std::string& given, const OnnxGraph& graph) {
   const std::vector<std::string> list = arguments(text.substr(open + 1, text.size() - open - 2));
   for (size_t i = 0; i < list.size(); ++i) apply_argument(spec, list[i], static_cast<int>(i));
   if (!is_output(spec.output))
-    throw Error(fmt::format("--loss: '{}' is no output of the model; candidates: {}", spec.output, join(list_loss_candidates(graph))));
+    throw Error(fmt::format("--loss: '{}' is no output of the model; choose {}", spec.output, as_options(list_loss_candidates(graph))));
   return spec;
 }
 

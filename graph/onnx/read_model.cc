@@ -33,7 +33,7 @@ onnx::ModelProto parse(const WireModel& wire) {
   google::protobuf::io::CodedInputStream coded(&stream);
   coded.SetRecursionLimit(2 * kMaxMessageDepth);
   if (!model.ParseFromCodedStream(&coded) || !coded.ConsumedEntireMessage())
-    throw Error("not a valid ONNX model: the file is damaged or of another kind");
+    throw Error("not a valid ONNX model: the file is damaged or of another kind; export the model again");
   return model;
 }
 
@@ -145,7 +145,20 @@ std::string digest(WeightFiles& files, std::span<const std::byte> file, const St
 
 }  // namespace
 
-OnnxModel read_model(WeightFiles& files) {
+namespace {
+
+// Errors of a file name it.
+template <typename Fn>
+auto naming(const std::string& path, Fn&& fn) {
+  try {
+    return fn();
+  } catch (const Error& error) {
+    if (error.message().find(path) != std::string::npos) throw;
+    throw Error(fmt::format("model '{}': {}", path, error.message()));
+  }
+}
+
+OnnxModel read(WeightFiles& files) {
   const MappedFile file(files.model_path());
   const WireModel wire = walk_model(file.bytes());
   onnx::ModelProto proto = parse(wire);
@@ -158,18 +171,30 @@ OnnxModel read_model(WeightFiles& files) {
   model.metadata = read_metadata(proto);
   const StoredTensors stored = locate_tensors(files, proto, wire);
   model.digest = digest(files, file.bytes(), stored);
+  files.keep_digest(model.digest);
   check_and_convert(proto, wire, model.opset);
   model.decoded_opset = std::max(model.opset, kTargetOpset);
   model.graph = plain_graph(proto.graph(), stored);
   return model;
 }
 
-std::string read_digest(WeightFiles& files) {
+std::string compute_digest(WeightFiles& files) {
   const MappedFile file(files.model_path());
   const WireModel wire = walk_model(file.bytes());
   const onnx::ModelProto proto = parse(wire);
   check_tensors(proto, wire);
   return digest(files, file.bytes(), locate_tensors(files, proto, wire));
+}
+
+}  // namespace
+
+OnnxModel read_model(WeightFiles& files) {
+  return naming(files.model_path(), [&] { return read(files); });
+}
+
+std::string read_digest(WeightFiles& files) {
+  if (files.kept_digest().empty()) files.keep_digest(naming(files.model_path(), [&] { return compute_digest(files); }));
+  return files.kept_digest();
 }
 
 }  // namespace zeroplan

@@ -9,7 +9,7 @@ namespace zeroplan {
 
 // Throws Error on anything that is no sound model. Copies no weights of kStripBytes or more.
 OnnxModel read_model(WeightFiles& files);
-// OnnxModel::digest alone: the bytes are hashed, ONNX's checks and conversions left out.
+// OnnxModel::digest alone: the bytes are hashed, ONNX's checks and conversions left out. Not read again where `files` knows it.
 std::string read_digest(WeightFiles& files);
 
 }  // namespace zeroplan

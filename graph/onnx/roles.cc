@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/type_name.h"
 #include "graph/onnx/tensor_data.h"
 
 namespace zeroplan {
@@ -159,11 +160,9 @@ void make_parameters(const ImportOptions& options, RolePlan& plan) {
     } else if (tensor.type != kOnnxFloat && tensor.type != kOnnxDouble) {
       plan.problems.push_back(
           fmt::format("parameter '{}' is stored as {}; export the model in float32", tensor.name, onnx_type_name(tensor.type)));
-      c.role = Role::constant;
     } else if (!tensor.in_file) {
       plan.problems.push_back(fmt::format(
           "parameter '{}' is stored element by element, so that it cannot be located; save the model with raw data", tensor.name));
-      c.role = Role::constant;
     } else {
       c.parameter = static_cast<int>(plan.parameters.size());
       Parameter p;
@@ -219,10 +218,9 @@ void unique_names(RolePlan& plan) {
 }
 
 void fill_rows(const OnnxModel& model, RolePlan& plan) {
-  const auto dtype_of = [](int type) { return type == kOnnxDouble ? DType::f64 : graph_dtype(type, DType::f32).value_or(DType::u8); };
   const auto row = [&](const OnnxTensor& tensor) {
     const auto found = plan.by_name.find(tensor.name);
-    RoleRow r{tensor.name, "", Role::constant, dtype_of(tensor.type), tensor.shape, "no floating-point values"};
+    RoleRow r{tensor.name, "", Role::constant, onnx_type_name(tensor.type), tensor.shape, "no floating-point values"};
     if (found != plan.by_name.end()) {
       const Candidate& c = plan.candidates[found->second];
       r.role = c.role;
@@ -245,7 +243,40 @@ void fill_rows(const OnnxModel& model, RolePlan& plan) {
   for (const Parameter& p : plan.parameters)
     if (!p.split_uses.empty())
       plan.rows.push_back(
-          {p.source.initializer, p.name, p.trainable ? Role::parameter : Role::frozen, p.source.dtype, p.shape, p.role_reason});
+          {p.source.initializer, p.name, p.trainable ? Role::parameter : Role::frozen, std::string(type_name(p.source.dtype)), p.shape, p.role_reason});
+}
+
+// An expression of parameters that the exporter computed: trained by itself, it no longer follows from them.
+void report_folded(const ExporterMetadata& m, RolePlan& plan) {
+  std::map<std::string, int> by_root;  // name in the original model -> parameter stored as it was
+  for (const Candidate& c : plan.candidates)
+    if (c.parameter >= 0 && !m.folded_from.count(c.tensor->name)) by_root[c.root] = c.parameter;
+  for (const Candidate& c : plan.candidates) {
+    const auto folded = m.folded_from.find(c.tensor->name);
+    if (c.parameter < 0 || folded == m.folded_from.end() || !plan.parameters[c.parameter].trainable) continue;
+    std::string names;
+    int sources = 0;
+    bool apart = false;
+    for (const std::string& source : folded->second) {
+      if (source_role(m, source) != Role::parameter) continue;
+      names += (sources++ > 0 ? ", " : "") + source;
+      const auto root = by_root.find(source);
+      apart |= root != by_root.end() && root->second != c.parameter;
+    }
+    if (apart || sources > 1)
+      plan.report.push_back(fmt::format("'{}' was computed by the exporter from {} and is trained as a tensor of its own; --freeze keeps it as it is",
+                                        c.tensor->name, names));
+  }
+}
+
+// Models of `zeroplan new` have no buffers.
+void report_guessed(const OnnxModel& model, RolePlan& plan) {
+  const bool told = model.metadata.torch || !model.metadata.kind.empty() || model.producer.empty() || model.producer.rfind("zeroplan", 0) == 0;
+  const auto guessed = std::count_if(plan.parameters.begin(), plan.parameters.end(), [](const Parameter& p) { return p.trainable && p.role_reason != "--train"; });
+  if (told || guessed == 0) return;
+  plan.report.push_back(fmt::format("the file does not say which tensors are buffers: all {} floating-point tensors on a gradient path are trained; "
+                                    "--freeze PATTERN keeps those that are none (inspect lists them)",
+                                    guessed));
 }
 
 }  // namespace
@@ -271,6 +302,8 @@ RolePlan plan_roles(const OnnxModel& model, WeightFiles& files, const ImportOpti
   for (const Candidate& c : plan.candidates) freeze.matches(c.tensor->name);  // a buffer is frozen already
   apply_freeze(freeze, train, plan);
   refuse_folded(plan);
+  report_folded(model.metadata, plan);
+  report_guessed(model, plan);
   fill_rows(model, plan);
   for (const Patterns* patterns : {&train, &freeze, &ties.tie, &ties.untie})
     for (std::string& line : patterns->unused()) plan.problems.push_back(std::move(line));

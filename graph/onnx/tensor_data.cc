@@ -13,8 +13,8 @@ namespace zeroplan {
 namespace {
 
 constexpr const char* kTypeNames[] = {
-    "undefined",      "float",      "uint8",          "int8",   "uint16", "int16",      "int32",      "int64",    "string",
-    "bool",           "float16",    "double",         "uint32", "uint64", "complex64",  "complex128", "bfloat16", "float8e4m3fn",
+    "undefined",      "float32",      "uint8",          "int8",   "uint16", "int16",      "int32",      "int64",    "string",
+    "bool",           "float16",    "float64",        "uint32", "uint64", "complex64",  "complex128", "bfloat16", "float8e4m3fn",
     "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "uint4",  "int4",   "float4e2m1", "float8e8m0", "uint2",    "int2"};
 constexpr int kTypeBits[] = {0, 32, 8, 8, 16, 16, 32, 64, 0, 8, 16, 64, 32, 64, 64, 128, 16, 8, 8, 8, 8, 4, 4, 4, 8, 2, 2};
 
@@ -125,7 +125,7 @@ int64_t tensor_bytes(const std::string& name, int type, const Shape& shape) {
 HostTensor load_tensor(const OnnxTensor& tensor, WeightFiles& files, DType precision) {
   const std::optional<DType> dtype = graph_dtype(tensor.type, precision);
   if (!dtype)
-    throw Error(fmt::format("tensor '{}' is {}, which is not supported; export it as float, int32, int64 or bool", tensor.name,
+    throw Error(fmt::format("tensor '{}' is {}, which is not supported; export it as float32, int32, int64 or bool", tensor.name,
                             onnx_type_name(tensor.type)));
   HostTensor out(*dtype, tensor.shape);
   if (!tensor.bytes.empty() || out.count() == 0) {

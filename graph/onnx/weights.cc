@@ -11,9 +11,21 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/type_name.h"
 #include "graph/onnx/external_data.h"
 
 namespace zeroplan {
+
+namespace {
+
+// Device, inode, size and time of change; empty where there is no file.
+std::vector<int64_t> file_stamp(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return {};
+  return {static_cast<int64_t>(status.st_dev), static_cast<int64_t>(status.st_ino), status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
+}
+
+}  // namespace
 
 WeightFiles::WeightFiles(std::string model_path) : model_path_(std::move(model_path)) {}
 
@@ -26,6 +38,13 @@ std::string WeightFiles::folder() const {
   if (slash == std::string::npos) return ".";
   return slash == 0 ? "/" : model_path_.substr(0, slash);
 }
+
+void WeightFiles::keep_digest(std::string digest) {
+  digest_ = std::move(digest);
+  digest_of_ = file_stamp(model_path_);
+}
+
+std::string WeightFiles::kept_digest() const { return !digest_of_.empty() && digest_of_ == file_stamp(model_path_) ? digest_ : ""; }
 
 int WeightFiles::descriptor(const std::string& file) {
   std::lock_guard<std::mutex> lock(mutex_);
@@ -72,7 +91,7 @@ void read_weight(WeightFiles& files, const WeightSource& source, int64_t first, 
         fmt::format("weight '{}': elements {} … {} lie outside its {} bytes", source.initializer, first, first + count, source.bytes));
   if (source.dtype == dtype) return files.read(source.file, source.offset + first * stored, count * stored, out);
   if (!is_floating(dtype) || !is_floating(source.dtype))
-    throw Error(fmt::format("weight '{}' cannot be read as {}", source.initializer, dtype_name(dtype)));
+    throw Error(fmt::format("weight '{}' cannot be read as {}", source.initializer, type_name(dtype)));
   constexpr int64_t kBlock = 1 << 16;
   std::vector<double> block(std::min(count, kBlock));  // large enough for either type
   for (int64_t done = 0; done < count; done += kBlock) {

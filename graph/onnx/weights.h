@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "base/dtype.h"
 #include "graph/ir/graph.h"
@@ -24,6 +25,9 @@ class WeightFiles {
   // The model says that its weights were never written: external files are not opened, and reading one throws Error.
   void set_absent() { absent_ = true; }
   bool absent() const { return absent_; }
+  // Digest of the model (read_model.h), kept as long as the model's file is the one that it was read from; empty: not known.
+  void keep_digest(std::string digest);
+  std::string kept_digest() const;
   const std::string& model_path() const { return model_path_; }
   std::string folder() const;  // of the model; "." where the path has none
 
@@ -31,6 +35,8 @@ class WeightFiles {
   int descriptor(const std::string& file);
   std::string model_path_;
   bool absent_ = false;
+  std::string digest_;
+  std::vector<int64_t> digest_of_;  // what tells the model's file from a changed one
   std::mutex mutex_;
   std::map<std::string, int> open_;
 };

@@ -102,7 +102,7 @@ class Walk {
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
-    throw Error(fmt::format("not a valid ONNX model: {} at byte {}; check that the file is complete", what, at_));
+    throw Error(fmt::format("not a valid ONNX model: {} at byte {}; the file is cut off or of another kind, so export or copy it again", what, at_));
   }
 
   uint64_t read_varint(int64_t end) {
@@ -239,7 +239,7 @@ class Walk {
 }  // namespace
 
 WireModel walk_model(std::span<const std::byte> file) {
-  if (file.empty()) throw Error("not a valid ONNX model: the file is empty");
+  if (file.empty()) throw Error("not a valid ONNX model: the file is empty; export or copy it again");
   return Walk(file).run();
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/type_name.h"
 
 namespace zeroplan {
 
@@ -21,20 +22,20 @@ const Value& operand(const Graph& graph, const Node& node, int i, std::string_vi
 const Value& floating_operand(const Graph& graph, const Node& node, int i, std::string_view what) {
   const Value& value = operand(graph, node, i, what);
   if (!is_floating(value.dtype))
-    throw Error(fmt::format("{} '{}' is {}; it must be f32 or f64: insert a cast", what, value.name, dtype_name(value.dtype)));
+    throw Error(fmt::format("{} '{}' is {}; it must be float32 or float64: insert a cast", what, value.name, type_name(value.dtype)));
   return value;
 }
 
 const Value& integer_operand(const Graph& graph, const Node& node, int i, std::string_view what) {
   const Value& value = operand(graph, node, i, what);
   if (!is_integer(value.dtype))
-    throw Error(fmt::format("{} '{}' is {}; it must be i32 or i64", what, value.name, dtype_name(value.dtype)));
+    throw Error(fmt::format("{} '{}' is {}; it must be int32 or int64", what, value.name, type_name(value.dtype)));
   return value;
 }
 
 void expect_dtype(const Value& value, DType dtype, std::string_view what) {
   if (value.dtype == dtype) return;
-  throw Error(fmt::format("{} '{}' is {}, expected {}: insert a cast", what, value.name, dtype_name(value.dtype), dtype_name(dtype)));
+  throw Error(fmt::format("{} '{}' is {}, expected {}: insert a cast", what, value.name, type_name(value.dtype), type_name(dtype)));
 }
 
 void expect_shape(const Value& value, const Shape& shape, std::string_view what) {

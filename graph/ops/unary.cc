@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/type_name.h"
 #include "graph/ops/definitions.h"
 #include "graph/ops/indexing.h"
 #include "graph/ops/rules.h"
@@ -23,7 +24,7 @@ std::vector<OutputType> infer_signed(const Graph& graph, const Node& node) {
   expect_inputs(node, 1, 1);
   const Value& x = operand(graph, node, 0, "x");
   if (!is_integer(x.dtype) && !is_floating(x.dtype))
-    throw Error(fmt::format("x '{}' is {}; it must be a floating or signed integer type", x.name, dtype_name(x.dtype)));
+    throw Error(fmt::format("x '{}' is {}; it must be a floating or signed integer type", x.name, type_name(x.dtype)));
   return {{x.dtype, x.shape}};
 }
 

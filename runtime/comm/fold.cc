@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/type_name.h"
 
 namespace zeroplan {
 namespace {
@@ -16,7 +17,7 @@ void add(T* __restrict accumulator, const T* __restrict addend, int64_t n) {
 
 void require_summable(DType dtype) {
   if (dtype != DType::f32 && dtype != DType::f64 && dtype != DType::i64)
-    throw Error(fmt::format("collectives do not sum {}; f32, f64 and i64 are summed", dtype_name(dtype)));
+    throw Error(fmt::format("collectives do not sum {}; float32, float64 and int64 are summed", type_name(dtype)));
 }
 
 void add_in_place(void* accumulator, const void* addend, int64_t elements, DType dtype) {

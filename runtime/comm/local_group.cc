@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/type_name.h"
 #include "runtime/comm/communicator.h"
 
 namespace zeroplan {
@@ -14,9 +15,9 @@ std::string describe(const LocalCall& c) {
     case CallKind::all_gather:
       return fmt::format("all_gather of shards of {} bytes", c.count);
     case CallKind::reduce_scatter:
-      return fmt::format("reduce_scatter of shards of {} {} elements from {} contributors", c.count, dtype_name(c.dtype), c.contributors);
+      return fmt::format("reduce_scatter of shards of {} {} elements from {} contributors", c.count, type_name(c.dtype), c.contributors);
     case CallKind::all_reduce:
-      return fmt::format("all_reduce of {} {} elements", c.count, dtype_name(c.dtype));
+      return fmt::format("all_reduce of {} {} elements", c.count, type_name(c.dtype));
     case CallKind::broadcast:
       return fmt::format("broadcast of {} bytes from rank {}", c.count, c.root);
     case CallKind::barrier:

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/type_name.h"
 #include "runtime/data/sample_layout.h"
 
 namespace zeroplan {
@@ -56,7 +57,7 @@ To exact(From value, const PlanInput& input, int64_t sample) {
   } else if (std::in_range<To>(value)) {
     return static_cast<To>(value);
   }
-  throw Error(fmt::format("input {}, sample {}: value {} does not fit {}", input.name, sample, +value, dtype_name(input.dtype)));
+  throw Error(fmt::format("input {}, sample {}: value {} does not fit {}", input.name, sample, +value, type_name(input.dtype)));
 }
 
 template <typename From, typename To>

@@ -18,6 +18,9 @@ class DataSource {
   virtual void read(int index, int64_t first, int64_t count, const int64_t* order, const TensorView& to) const = 0;
 };
 
+// Throws Error where there is no such folder, as open_npy_folder does; where there is no such file, as open_tokens does.
+void check_data_folder(const std::string& folder);
+void check_token_file(const std::string& file);
 // NAME.npy for every input of the plan. Checks presence, dtype, shape and equal sample counts at once, all problems in one error.
 std::unique_ptr<DataSource> open_npy_folder(const std::string& folder, const Plan& plan);
 // A file of bytes or little-endian uint16 tokens cut into windows of T: sample i = tokens [i·T, i·T + T], inputs and labels shifted by one.

@@ -15,12 +15,21 @@ namespace {
 struct TypeRow {
   NpyType type;
   const char* descr;  // as in the file, without byte order
+  const char* name;
   int64_t bytes;
 };
 constexpr TypeRow kTypes[] = {
-    {NpyType::f4, "f4", 4}, {NpyType::f8, "f8", 8}, {NpyType::i1, "i1", 1}, {NpyType::i2, "i2", 2},
-    {NpyType::i4, "i4", 4}, {NpyType::i8, "i8", 8}, {NpyType::u1, "u1", 1}, {NpyType::u2, "u2", 2},
-    {NpyType::u4, "u4", 4}, {NpyType::u8, "u8", 8}, {NpyType::b1, "b1", 1},
+    {NpyType::f4, "f4", "float32", 4},
+    {NpyType::f8, "f8", "float64", 8},
+    {NpyType::i1, "i1", "int8", 1},
+    {NpyType::i2, "i2", "int16", 2},
+    {NpyType::i4, "i4", "int32", 4},
+    {NpyType::i8, "i8", "int64", 8},
+    {NpyType::u1, "u1", "uint8", 1},
+    {NpyType::u2, "u2", "uint16", 2},
+    {NpyType::u4, "u4", "uint32", 4},
+    {NpyType::u8, "u8", "uint64", 8},
+    {NpyType::b1, "b1", "bool", 1},
 };
 
 const TypeRow& row(NpyType type) {
@@ -33,10 +42,10 @@ NpyType parse_type(const std::string& path, std::string_view descr) {
   for (const TypeRow& r : kTypes) {
     if (descr.size() != 3 || descr.substr(1) != r.descr) continue;
     if (descr[0] == '<' || descr[0] == '|' || descr[0] == '=') return r.type;
-    throw Error(fmt::format("{}: big-endian data ({}); save it with .astype('<{}')", path, descr, r.descr));
+    throw Error(fmt::format("{}: big-endian data ({}); save it as little-endian with .astype('<{}')", path, r.name, r.descr));
   }
   throw Error(
-      fmt::format("{}: element type '{}' is not supported; save it as f4, f8, i1, i2, i4, i8, u1, u2, u4, u8 or bool", path, descr));
+      fmt::format("{}: element type '{}' is not supported; save it as float32, float64, an int or uint of 8 to 64 bits, or bool", path, descr));
 }
 
 // Text of the value of `key` in the dictionary: up to the comma or bracket that ends it.
@@ -95,7 +104,7 @@ int64_t needed_bytes(const std::string& path, const Shape& shape, NpyType type) 
 }  // namespace
 
 int64_t npy_type_bytes(NpyType type) { return row(type).bytes; }
-const char* npy_type_name(NpyType type) { return row(type).descr; }
+const char* npy_type_name(NpyType type) { return row(type).name; }
 
 NpyFile::NpyFile(const std::string& file_path) : path(file_path), mapping(std::make_unique<MappedFile>(file_path)) {
   const auto [header, offset] = split_header(path, *mapping);

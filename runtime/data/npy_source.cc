@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/type_name.h"
 #include "runtime/data/convert.h"
 #include "runtime/data/sample_layout.h"
 
@@ -69,7 +70,7 @@ void check_file(const NpyFile& file, const PlanInput& input, std::vector<std::st
   const std::string name = std::filesystem::path(file.path).filename().string();
   if (!convertible(file.type, input.dtype))
     problems.push_back(fmt::format("{} holds {}, the model's input {} is {}; convert the file", name, npy_type_name(file.type), input.name,
-                                   dtype_name(input.dtype)));
+                                   type_name(input.dtype)));
   const bool enough_axes = input.sample_axis < 0 || !file.shape.empty();
   if (!enough_axes || file.shape != expected_shape(input, input.sample_axis < 0 ? 0 : file.shape[0])) {
     std::string wanted = to_string(sample_shape(input));
@@ -97,17 +98,27 @@ int64_t common_samples(const std::vector<std::unique_ptr<NpyFile>>& files, const
 
 }  // namespace
 
+void check_data_folder(const std::string& folder) {
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(folder, error);
+  if (std::filesystem::is_directory(status)) return;
+  if (status.type() == std::filesystem::file_type::not_found)
+    throw Error(fmt::format("data folder {} does not exist; it must hold one NAME.npy per input", folder));
+  if (error) throw Error(fmt::format("data folder {} cannot be read: {}", folder, error.message()));
+  throw Error(fmt::format("data folder {} is a file; give the folder that holds one NAME.npy per input", folder));
+}
+
 std::unique_ptr<DataSource> open_npy_folder(const std::string& folder, const Plan& plan) {
+  check_data_folder(folder);
   std::vector<std::string> problems;
   std::vector<std::unique_ptr<NpyFile>> files(plan.inputs.size());
-  if (!std::filesystem::is_directory(folder))
-    throw Error(fmt::format("data folder {} does not exist; it must hold one NAME.npy per input", folder));
   for (size_t i = 0; i < files.size(); ++i) {
     const PlanInput& input = plan.inputs[i];
     const std::string path = (std::filesystem::path(folder) / (input.name + ".npy")).string();
-    if (!std::filesystem::exists(path)) {
+    std::error_code error;
+    if (std::filesystem::status(path, error).type() == std::filesystem::file_type::not_found) {
       problems.push_back(
-          fmt::format("{}.npy is missing (input {} {}); {}", input.name, dtype_name(input.dtype), to_string(input.shape), present(folder)));
+          fmt::format("{}.npy is missing (input {} {}); {}", input.name, type_name(input.dtype), to_string(input.shape), present(folder)));
       continue;
     }
     try {

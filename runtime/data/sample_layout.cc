@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/type_name.h"
 
 namespace zeroplan {
 
@@ -25,7 +26,7 @@ void check_target(const PlanInput& input, int64_t count, const TensorView& to) {
   const int64_t expected = input.sample_axis < 0 ? 1 : count;
   if (to.dtype != input.dtype || !to.contiguous() || to.elements() != expected * sample_layout(input).elements())
     throw Error(
-        fmt::format("input {}: {} samples do not fill a tensor of {} {} elements", input.name, count, to.elements(), dtype_name(to.dtype)));
+        fmt::format("input {}: {} samples do not fill a tensor of {} {} elements", input.name, count, to.elements(), type_name(to.dtype)));
 }
 
 void throw_out_of_range(const PlanInput& input, int64_t sample, int64_t value) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/type_name.h"
 #include "runtime/data/convert.h"
 #include "runtime/data/sample_layout.h"
 
@@ -66,7 +67,7 @@ std::vector<int> find_shifts(const Plan& plan) {
       shifts.push_back(1);
     } else {
       problems.push_back(fmt::format("input {} {} {} is neither tokens nor next tokens; put the data into a folder of .npy files instead",
-                                     input.name, dtype_name(input.dtype), to_string(input.shape)));
+                                     input.name, type_name(input.dtype), to_string(input.shape)));
     }
   }
   if (!tokens) problems.push_back("the model has no integer input of shape [batch, tokens]");
@@ -75,6 +76,8 @@ std::vector<int> find_shifts(const Plan& plan) {
 }
 
 }  // namespace
+
+void check_token_file(const std::string& file) { MappedFile{file}; }
 
 std::unique_ptr<DataSource> open_tokens(const std::string& file, int bytes_per_token, const Plan& plan, double from, double to) {
   if (bytes_per_token != 1 && bytes_per_token != 2)

@@ -55,8 +55,8 @@ void take_report(const ReportFields& fields, StepReport& report) {
   report.stopped = fields[kReportStop] > 0;
   report.skipped = fields[kReportSkip] != 0;
   if (report.stopped || fields[kReportFinite] != 0) return;
-  throw Error(fmt::format("loss {} or gradient norm {} is not finite; nothing was updated. Lower the learning rate, clip, or find the op "
-                          "with the NaN check",
+  throw Error(fmt::format("loss {} or gradient norm {} is not finite; nothing was updated. Lower the learning rate, clip, or run with "
+                          "--check-nan to find the op that made it",
                           report.loss, report.grad_norm),
               {.step = report.step});
 }
@@ -86,14 +86,16 @@ struct Executor::Impl {
             .scalars = scalars};
     core->run(job);
     accumulated = !update;
+    step = scalars.step;
     StepReport report;
-    report.step = std::max<int64_t>(0, scalars.step - 1);
+    report.step = scalars.step;
     take_times(*core, report);
     return report;
   }
 
   std::shared_ptr<Core> core;  // shared with the ranks' threads: one that is stuck may outlive the executor
   std::vector<std::thread> threads;
+  int64_t step = 0;          // of the last window: an evaluation comes after it
   bool accumulated = false;  // gradients of accumulate() are still there
 };
 
@@ -133,7 +135,7 @@ EvalReport Executor::evaluate(const DataSource& data) {
   double sum = 0, weight = 0;
   for (int64_t done = 0; done < all; done += v) {
     const int64_t now = std::min(v, all - done);
-    impl_->core->run({.kind = Job::Kind::eval_window, .data = &data, .first_sample = done * count, .micro_batches = now});
+    impl_->core->run({.kind = Job::Kind::eval_window, .data = &data, .first_sample = done * count, .micro_batches = now, .scalars = {.step = impl_->step}});
     impl_->core->run({.kind = Job::Kind::program, .program = Program::eval_end});
     const ReportFields fields = read_report(*impl_->core, p.roles.eval_report);
     sum += fields[kReportSum];
@@ -186,12 +188,16 @@ void Executor::request_stop() { impl_->core->stop.store(true); }
 
 std::vector<TraceEvent> Executor::take_trace() {
   std::vector<TraceEvent> events;
+  int64_t end = INT64_MAX;
   for (int i = 0; i < impl_->core->local_ranks(); ++i) {
     for (Lane& lane : impl_->core->local_rank(i).lanes) {
       events.insert(events.end(), lane.trace.begin(), lane.trace.begin() + static_cast<int64_t>(lane.traced));
+      end = std::min(end, lane.trace_end);
       lane.traced = 0;
+      lane.trace_end = INT64_MAX;
     }
   }
+  std::erase_if(events, [end](const TraceEvent& e) { return trace_place(e.train_step, e.program) >= end; });
   std::sort(events.begin(), events.end(), [](const TraceEvent& a, const TraceEvent& b) { return a.begin_ns < b.begin_ns; });
   return events;
 }

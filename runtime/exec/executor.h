@@ -15,7 +15,7 @@
 namespace zeroplan {
 
 struct StepReport {
-  int64_t step = 0;                // index of the optimizer step, from 0
+  int64_t step = 0;                // number of the optimizer step, from 1
   double loss = 0, weight = 0;
   double grad_norm = 0, clipped_norm = 0, clip_factor = 1;
   bool skipped = false;
@@ -41,6 +41,7 @@ struct ExecutorOptions {
   bool poison_padding = false;     // padding is NaN instead of 0
   bool check_nan = false;          // every floating-point output is looked at: the first op that made a NaN or Inf is named
   bool trace = false;
+  int64_t trace_steps = 0;         // first optimizer steps that a trace keeps; 0: as many as 65,536 events per stream hold, one at least
   StepHook before_step, after_step;
   MakeBackend backend = make_cpu_backend;
 };
@@ -64,7 +65,7 @@ class Executor {
   ~Executor();
 
   const Plan& plan() const;
-  // One optimizer step on samples [step·B, (step+1)·B) of the epoch given by `order` (null: in order). Scalars: lr and the rest for this step.
+  // One optimizer step on samples [first_sample, first_sample + B) of the epoch given by `order` (null: in order). Scalars: lr and the rest for this step.
   StepReport train_step(const DataSource& data, int64_t first_sample, const int64_t* order, const RunScalars& scalars);
   // As train_step without the update: the gradients stay readable. For looking at gradients: all ranks must be in this process.
   StepReport accumulate(const DataSource& data, int64_t first_sample, const int64_t* order, const RunScalars& scalars);
@@ -79,6 +80,7 @@ class Executor {
   // Sets weight-decay multipliers by parameter index (default 1).
   void set_decay(const std::vector<double>& multipliers);
   void request_stop();             // async-signal-safe; the ranks agree on it in the next update
+  // In order of time. All streams end with the same whole optimizer step (or evaluation after it), the last that had room in each.
   std::vector<TraceEvent> take_trace();
   int64_t arena_bytes() const;     // per rank
 

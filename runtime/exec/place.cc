@@ -52,7 +52,7 @@ ErrorContext place_of(const Rank& rank, const Step& step, int index, Program pro
   const std::vector<int> parameters = parameters_of(plan, step);
   ErrorContext place;
   place.rank = rank.index;
-  place.step = std::max<int64_t>(0, rank.scalars.step - 1);
+  place.step = rank.scalars.step;
   place.micro_batch = rank.scalars.micro_batch;
   place.plan_op = index;
   place.program = std::string(program_name(program));

@@ -1,6 +1,7 @@
 // Ranks must run one plan. Where they do not, the first entry that differs is named.
 #include <fmt/format.h>
 
+#include "base/type_name.h"
 #include "runtime/exec/core.h"
 #include "runtime/plan/dump.h"
 
@@ -32,7 +33,7 @@ std::string full_step(const Plan& plan, const Step& step) {
 std::string header_entries(const PlanHeader& h) {
   return fmt::format(
       "ranks {}, batch {}, micro-batches {}, stage {}, threads {}, precision {}, optimizer {}, momentum {}, prefetch {}, model {}", h.ranks,
-      h.batch, h.micro_batches, h.stage, h.threads, dtype_name(h.precision), h.optimizer, h.momentum, h.prefetch, h.model_digest);
+      h.batch, h.micro_batches, h.stage, h.threads, type_name(h.precision), h.optimizer, h.momentum, h.prefetch, h.model_digest);
 }
 
 std::string unit_entry(const Plan& plan, size_t i) {
@@ -44,7 +45,7 @@ std::string unit_entry(const Plan& plan, size_t i) {
 std::string tensor_entry(const Plan& plan, size_t i) {
   if (i >= plan.tensors.size()) return "absent";
   const PlanTensor& t = plan.tensors[i];
-  return fmt::format("{} {}{} at {}+{}", t.name, dtype_name(t.dtype), to_string(t.shape), arena_name(t.arena), t.offset);
+  return fmt::format("{} {}{} at {}+{}", t.name, type_name(t.dtype), to_string(t.shape), arena_name(t.arena), t.offset);
 }
 
 std::string step_entry(const Plan& plan, Program program, size_t i) {

@@ -1,6 +1,9 @@
 // Everything that the loop would otherwise have to look up.
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "base/checked.h"
 #include "base/error.h"
 #include "graph/ops/op_def.h"
 #include "runtime/exec/core.h"
@@ -8,7 +11,7 @@
 namespace zeroplan {
 namespace {
 
-constexpr size_t kTraceEvents = 1 << 16;  // per stream
+constexpr size_t kTraceEvents = 1 << 16;  // per stream, where one step has fewer
 
 void allocate(Rank& rank, Device& device, bool canaries) {
   for (int a = 0; a < kArenas; ++a) {
@@ -104,6 +107,19 @@ void link_arguments(Rank& rank, PreparedStep& s) {
   s.args.threads = rank.plan->header.threads;
 }
 
+// Events of the steps that are asked for, of one at least.
+size_t trace_events(const Rank& rank, int stream) {
+  const Plan& plan = *rank.plan;
+  const int64_t steps = std::max<int64_t>(1, rank.core->options.trace_steps), rounds = ceil_div(plan.header.micro_batches, plan.header.ranks);
+  size_t events = 0;
+  for (const PlanProgram& program : plan.programs) {
+    const int64_t times = program.program == Program::micro_step ? rounds * steps : program.program == Program::update ? steps : 1;
+    const auto on_stream = [&](const Step& step) { return static_cast<int>(step.stream) == stream; };
+    events += static_cast<size_t>(times) * static_cast<size_t>(std::count_if(program.steps.begin(), program.steps.end(), on_stream));
+  }
+  return std::max(events, kTraceEvents);
+}
+
 }  // namespace
 
 std::byte* Rank::address(const PlanTensor& tensor) const {
@@ -141,7 +157,7 @@ void prepare_rank(Rank& rank, const RankBackend& backend, Kernel (*kernel_of)(Op
   rank.lanes[static_cast<int>(StreamKind::reduce)].comm = backend.reduce.get();
   for (int s = 0; s < kStreams; ++s) {
     rank.lanes[s].stream = device.new_stream(static_cast<StreamKind>(s));
-    if (rank.core->options.trace) rank.lanes[s].trace.resize(kTraceEvents);
+    if (rank.core->options.trace) rank.lanes[s].trace.resize(trace_events(rank, s));
   }
   for (const PlanProgram& program : rank.plan->programs) prepare_program(rank, device, kernel_of, program);
   for (auto& steps : rank.programs)

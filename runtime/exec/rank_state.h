@@ -48,7 +48,13 @@ struct Lane {
   int64_t collective_ns = 0;
   std::vector<TraceEvent> trace;  // preallocated; the first `traced` are valid
   size_t traced = 0;
+  int64_t trace_end = INT64_MAX;  // trace_place of the first event without room
 };
+
+// Where events belong in a run: the load, step 1, the evaluation after it, step 2, …
+inline int64_t trace_place(int64_t train_step, Program program) {
+  return 2 * train_step + (program == Program::eval_step || program == Program::eval_end ? 1 : 0);
+}
 
 // Memory of one arena, with a canary page behind it in check mode.
 struct ArenaMemory {

@@ -16,7 +16,7 @@ void read_inputs(Rank& rank, const Job& job, Program program, int64_t micro_batc
       job.data->read(static_cast<int>(i), first, count, job.order, rank.inputs[i]);
     } catch (...) {
       ErrorContext place{.rank = rank.index,
-                         .step = std::max<int64_t>(0, rank.scalars.step - 1),
+                         .step = rank.scalars.step,
                          .micro_batch = micro_batch,
                          .plan_op = 0,
                          .program = std::string(program_name(program)),

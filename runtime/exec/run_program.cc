@@ -1,6 +1,8 @@
 // The loop over steps, and what runs around each of them.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "runtime/exec/core.h"
 
 namespace zeroplan {
@@ -13,6 +15,14 @@ void begin(PreparedStep& s) {
   if (options.before_step) options.before_step(s.rank->index, s.program, s.index, *s.step);
 }
 
+void keep_event(Lane& lane, const TraceEvent& event, int64_t steps) {
+  const bool wanted = steps == 0 || event.train_step <= steps;
+  if (wanted && lane.traced < lane.trace.size())
+    lane.trace[lane.traced++] = event;
+  else
+    lane.trace_end = std::min(lane.trace_end, trace_place(event.train_step, event.program));
+}
+
 void finish(PreparedStep& s, int64_t& time) {
   Rank& rank = *s.rank;
   Lane& lane = *s.lane;
@@ -22,8 +32,8 @@ void finish(PreparedStep& s, int64_t& time) {
   if (options.check_memory && s.step->stream == StreamKind::compute) check_canaries(rank);
   const int64_t now = rank.core->now_ns();
   time += now - lane.begin_ns;
-  if (lane.traced < lane.trace.size())
-    lane.trace[lane.traced++] = {rank.index, s.program, s.index, lane.begin_ns, now, rank.scalars.step - 1, rank.scalars.micro_batch};
+  if (options.trace)
+    keep_event(lane, {rank.index, s.program, s.index, lane.begin_ns, now, rank.scalars.step, rank.scalars.micro_batch}, options.trace_steps);
   lane.active.store(nullptr, std::memory_order_release);
 }
 

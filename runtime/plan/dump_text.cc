@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/type_name.h"
 #include "runtime/plan/dump.h"
 #include "runtime/plan/memory.h"
 
@@ -17,7 +18,7 @@ void put_header(std::string& out, const Plan& plan) {
   out += fmt::format("plan format {}  digest {}  by zeroplan {}\n", h.format, h.digest, h.tool_version);
   out += fmt::format("model {}  digest {}\n", h.model_path, h.model_digest);
   out += fmt::format("ranks {}  batch {}  micro-batches {}  stage {}  threads {}  precision {}  device {}\n", h.ranks, h.batch,
-                     h.micro_batches, h.stage, h.threads, dtype_name(h.precision), h.device);
+                     h.micro_batches, h.stage, h.threads, type_name(h.precision), h.device);
   out += fmt::format("optimizer {}  momentum {}  prefetch {}  max live units {}\n", h.optimizer, h.momentum, h.prefetch, h.max_live_units);
   out += fmt::format("loss {}\ncosts {}\n", h.loss, h.cost_source);
   for (const auto& [name, value] : h.options) out += fmt::format("option {} = {}\n", name, value);
@@ -33,8 +34,8 @@ void put_rank_range(std::string& out, int rank, int64_t begin, int64_t bytes, in
 void put_unit(std::string& out, const Plan& plan, size_t index, int rank) {
   const PlanUnit& u = plan.units[index];
   const int64_t width = dtype_bytes(u.dtype);
-  out += fmt::format("unit {} {}  {}, gradients {}{}  padded {} ({} bytes)  shard {} ({} bytes)", index, u.name, dtype_name(u.dtype),
-                     dtype_name(u.gradient_dtype), u.trainable ? "" : "  frozen", u.padded_elements, u.padded_elements * width,
+  out += fmt::format("unit {} {}  {}, gradients {}{}  padded {} ({} bytes)  shard {} ({} bytes)", index, u.name, type_name(u.dtype),
+                     type_name(u.gradient_dtype), u.trainable ? "" : "  frozen", u.padded_elements, u.padded_elements * width,
                      u.shard_elements, u.shard_elements * width);
   out += fmt::format("  weights {}  gradients {}  optimizer {}  slot class {}\n", placement_name(u.weights), placement_name(u.gradients),
                      placement_name(u.optimizer), u.slot_class);
@@ -116,7 +117,7 @@ std::string dump_text(const Plan& plan, int rank) {
   for (size_t i = 0; i < plan.units.size(); ++i) put_unit(out, plan, i, rank);
   put_histogram(out, plan);
   for (const PlanInput& input : plan.inputs)
-    out += fmt::format("input {} {} {}  sample axis {}  {}\n", input.name, dtype_name(input.dtype), to_string(input.shape),
+    out += fmt::format("input {} {} {}  sample axis {}  {}\n", input.name, type_name(input.dtype), to_string(input.shape),
                        input.sample_axis, describe_operand(plan, {input.tensor, kNone}));
   out += memory_table(plan);
   put_collectives(out, plan);

@@ -261,7 +261,7 @@ std::string memory_table(const Plan& plan) {
                      reserve.packing);
   if (peak.live.peak_step >= 0)
     out +=
-        fmt::format("  peak of the transient arena: {} step {}, where {} is the largest of its tensors; rows above are bytes live there\n",
+        fmt::format("  peak of the transient arena: {}[{}], where {} is the largest of its tensors; rows above are bytes live there\n",
                     program_name(peak.program->program), peak.live.peak_step, plan.tensors[peak.live.peak_tensor].name);
   return out;
 }

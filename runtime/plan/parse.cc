@@ -243,7 +243,7 @@ Plan parse_plan(const std::string& bytes, const std::string& name) {
   if (!message.ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage())
     root.fail("not a zeroplan plan, or cut off: the file is not a readable plan message; compile the model again");
   if (!message.has_header() || message.header().format() <= 0)
-    root.sub("header").sub("format").fail("missing: this is not a zeroplan plan");
+    root.sub("header").sub("format").fail("missing: this is not a zeroplan plan; compile the model again");
   if (message.header().format() != kPlanFormat)
     root.sub("header").sub("format").fail(
         fmt::format("is {}, this version reads {}; compile the model again", message.header().format(), kPlanFormat));

@@ -222,7 +222,7 @@ TEST_P(CommTest, DifferentOperationsAreAMismatch) {
     c.stream.synchronize();
   });
   for (const auto& e : errors) {
-    EXPECT_THAT(e, HasSubstr("rank 0 called all_reduce of 4 f64 elements"));
+    EXPECT_THAT(e, HasSubstr("rank 0 called all_reduce of 4 float64 elements"));
     EXPECT_THAT(e, HasSubstr("rank 1 called reduce_scatter"));
   }
 }
@@ -254,7 +254,7 @@ TEST_P(CommTest, AMissingPeerIsNamedAfterTheDeadline) {
   for (int r = 0; r < n; ++r) {
     if (r == 1) continue;
     EXPECT_THAT(errors[r], HasSubstr("rank 1 did not come"));
-    EXPECT_THAT(errors[r], HasSubstr("all_reduce of 1 f64 elements"));
+    EXPECT_THAT(errors[r], HasSubstr("all_reduce of 1 float64 elements"));
     EXPECT_THAT(errors[r], HasSubstr("1000 ms"));
   }
 }

@@ -98,7 +98,7 @@ TEST_F(DataTest, TypesAreConvertedWhereExact) {
   EXPECT_EQ(read(*source, 4, 0, 2).to_ints(), (std::vector<int64_t>{0, 1}));
   put("d", npy_bytes("<u8", "(2,)", raw<uint64_t>({5, uint64_t{1} << 31})));
   source = open_npy_folder(folder, plan);
-  EXPECT_THAT(error_of([&] { read(*source, 3, 0, 2); }), AllOf(HasSubstr("input d, sample 1"), HasSubstr("2147483648 does not fit i32")));
+  EXPECT_THAT(error_of([&] { read(*source, 3, 0, 2); }), AllOf(HasSubstr("input d, sample 1"), HasSubstr("2147483648 does not fit int32")));
 }
 
 TEST_F(DataTest, AnotherSampleAxisAndInputsGivenWhole) {
@@ -155,7 +155,7 @@ TEST_F(DataTest, AllProblemsAtOnce) {
   put("y", npy_bytes("<f4", "(5,)", raw(std::vector<float>(5))));
   put("w", npy_bytes("<f4", "(6,)", raw(std::vector<float>(6))));
   EXPECT_THAT(error_of([&] { open_npy_folder(folder, plan); }),
-              AllOf(HasSubstr("x.npy has shape [5,4], expected [samples,3]"), HasSubstr("y.npy holds f4"), HasSubstr("z.npy is missing"),
+              AllOf(HasSubstr("x.npy has shape [5,4], expected [samples,3]"), HasSubstr("y.npy holds float32"), HasSubstr("z.npy is missing"),
                     HasSubstr("the folder has w.npy, x.npy, y.npy"), HasSubstr("w.npy has 6 samples, x.npy has 5")));
   EXPECT_THAT(error_of([&] { open_npy_folder(folder + "/none", plan); }), HasSubstr("does not exist"));
 }
@@ -217,7 +217,7 @@ TEST_F(DataTest, TokensNeedAFittingPlan) {
   input("mask", DType::f32, {2, 2}, -1);
   write_file(folder + "/tokens", std::string(50, '\1'));
   EXPECT_THAT(error_of([&] { open_tokens(folder + "/tokens", 1, plan); }),
-              HasSubstr("input mask f32 [2,2] is neither tokens nor next tokens"));
+              HasSubstr("input mask float32 [2,2] is neither tokens nor next tokens"));
 }
 
 TEST_F(DataTest, SyntheticDataDependsOnSeedAndSampleOnly) {

@@ -1,15 +1,12 @@
 // The program's refusals: the exit code, and that the message names what was typed and what may stand there.
-#include <sys/wait.h>
-
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <limits>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/e2e_support/command.h"
 #include "tests/e2e_support/tiny_run.h"
 
 namespace zeroplan {
@@ -17,22 +14,6 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-
-struct Outcome {
-  int code = -1;
-  std::string output;
-};
-
-Outcome run_command(const std::string& command) {
-  Outcome outcome;
-  FILE* pipe = popen((command + " 2>&1 </dev/null").c_str(), "r");
-  if (!pipe) throw Error("cannot start " + command);
-  std::array<char, 4096> buffer;
-  for (size_t n; (n = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) outcome.output.append(buffer.data(), n);
-  const int status = pclose(pipe);
-  if (WIFEXITED(status)) outcome.code = WEXITSTATUS(status);
-  return outcome;
-}
 
 class CommandLine : public testing::Test {
  protected:
@@ -144,6 +125,20 @@ TEST_F(CommandLine, TrainsAndExports) {
   EXPECT_EQ(compile(tiny_.file("out.onnx"), sgd_compile(4)).parameters.size(), 4u);
 }
 
+// A step has one number, whoever names it.
+TEST_F(CommandLine, StepsCountFromOneEverywhere) {
+  HostTensor x = random_tensor({12, 4}, 1);
+  x.set(9 * 4, std::numeric_limits<double>::quiet_NaN());  // in the third batch
+  tiny_.write("x", x);
+  tiny_.write("t", random_tensor({12, 4}, 2));
+  const Outcome outcome = train(fmt::format("--steps 3 --metrics {}", tiny_.file("metrics.jsonl")));
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("step 1/3"), HasSubstr("step 2/3"), HasSubstr("(step 3)")));
+  EXPECT_THAT(read_file(tiny_.file("metrics.jsonl")), AllOf(testing::StartsWith("{\"step\": 1,"), HasSubstr("\n{\"step\": 2,")));
+  tiny_.write("x", random_tensor({12, 4}, 1));
+  ASSERT_EQ(train(fmt::format("--steps 2 --trace {}", tiny_.file("trace.json"))).code, 0);
+  EXPECT_THAT(read_file(tiny_.file("trace.json")), AllOf(HasSubstr("\"step\":1"), HasSubstr("\"step\":2"), testing::Not(HasSubstr("\"step\":3"))));
+}
+
 TEST_F(CommandLine, CompileThenRunEqualsTrain) {
   const std::string plan = tiny_.file("model.zplan");
   const Outcome compiled = run_command(fmt::format("{} compile {} -o {} --ranks 2 --batch 4", ZEROPLAN_BINARY, tiny_.model(), plan));
@@ -193,7 +188,7 @@ TEST_F(CommandLine, CheckNanNamesTheNode) {
   tiny_.write("x", x);
   const Outcome plain = train("--steps 1"), named = train("--steps 1 --check-nan");
   EXPECT_EQ(plain.code, 1);
-  EXPECT_THAT(plain.output, AllOf(HasSubstr("not finite"), HasSubstr("step 0")));
+  EXPECT_THAT(plain.output, AllOf(HasSubstr("not finite"), HasSubstr("step 1")));
   EXPECT_EQ(named.code, 1);
   EXPECT_THAT(named.output, AllOf(HasSubstr("NaN or Inf"), HasSubstr("node_layers.0")));
 }

@@ -134,7 +134,7 @@ TEST(T05, EvalEverySteps) {
   run.eval_every = 2;
   std::vector<int64_t> evaluated;
   const RunResult result = run_training(*executor, *data, data.get(), run, [&](const RunEvent& event) {
-    if (event.eval) evaluated.push_back(event.step->step + 1);
+    if (event.eval) evaluated.push_back(event.step->step);
   });
   EXPECT_EQ(evaluated, (std::vector<int64_t>{2, 4, 5}));
   ASSERT_TRUE(result.last_eval.has_value());

@@ -1,21 +1,15 @@
 // `zeroplan estimate --params`: the published accounting.
-#include <array>
 #include <cstdio>
-#include <memory>
 
 #include <gtest/gtest.h>
+
+#include "tests/e2e_support/command.h"
+#include "tests/e2e_support/tiny_run.h"
 
 namespace zeroplan {
 namespace {
 
-std::string output_of(const std::string& arguments) {
-  const std::string command = std::string(ZEROPLAN_BINARY) + " " + arguments + " 2>&1";
-  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
-  std::string output;
-  std::array<char, 4096> block;
-  for (size_t n; (n = fread(block.data(), 1, block.size(), pipe.get())) > 0;) output.append(block.data(), n);
-  return output;
-}
+std::string output_of(const std::string& arguments) { return run_command(std::string(ZEROPLAN_BINARY) + " " + arguments).output; }
 
 // "   64   3   1.9 …" in the table, whatever the spaces.
 bool has_row(const std::string& output, int ranks, int stage, const std::string& gigabytes) {
@@ -35,7 +29,22 @@ TEST(Estimate, PrintsThePublishedFigures) {
   EXPECT_TRUE(has_row(ten, 64, 3, "2.5")) << ten;
 }
 
+TEST(Estimate, ChoosesTheUnitBySize) {
+  const std::string small = output_of("estimate --params 1e6 --ranks 64");
+  EXPECT_NE(small.find("MB per rank"), std::string::npos) << small;
+  EXPECT_TRUE(has_row(small, 64, 0, "16.0")) << small;
+  EXPECT_TRUE(has_row(small, 64, 3, "0.25")) << small;
+  const TinyCase tiny(tiny_mlp(2, 4), {});
+  const std::string model = output_of("estimate " + tiny.model() + " --ranks 1");
+  EXPECT_NE(model.find(" 640 B"), std::string::npos) << model;  // 40 parameters of 16 bytes
+  EXPECT_EQ(model.find("0.0000"), std::string::npos) << model;
+}
+
 TEST(Estimate, RefusesWhatItCannotUse) {
+  const TinyCase tiny(tiny_mlp(2, 4), {});
+  const std::string undivided = output_of("estimate " + tiny.model() + " --ranks 2 --batch 3");
+  EXPECT_NE(undivided.find("--batch 3 is not a multiple"), std::string::npos) << undivided;
+  EXPECT_EQ(undivided.find("published"), std::string::npos) << undivided;
   EXPECT_NE(output_of("estimate").find("either a model or --params"), std::string::npos);
   EXPECT_NE(output_of("estimate --params 0.5").find("must be from 1"), std::string::npos);
   EXPECT_NE(output_of("estimate --params 1e9 --ranks 0").find("--ranks 0"), std::string::npos);

@@ -45,7 +45,7 @@ std::string error_of(Fn&& fn) {
 StepReport step(Executor& executor, const ChainOptions& o, int64_t number = 7) {
   ChainData data(1000, o.width);
   RunScalars scalars;
-  scalars.step = number + 1;
+  scalars.step = number;
   return executor.train_step(data, 0, nullptr, scalars);
 }
 
@@ -179,7 +179,7 @@ TEST(Fault, BadDataEndsAllRanksBeforeTheUpdate) {
   RunScalars scalars;
   scalars.step = 1;
   EXPECT_THAT(error_of([&] { executor->train_step(BadData{}, 0, nullptr, scalars); }),
-              AllOf(HasSubstr("label out of range"), HasSubstr("sample 6"), HasSubstr("rank 0, step 0, micro-batch 2"),
+              AllOf(HasSubstr("label out of range"), HasSubstr("sample 6"), HasSubstr("rank 0, step 1, micro-batch 2"),
                     HasSubstr("read of input x")));
   EXPECT_FALSE(updated);
 }
@@ -240,7 +240,7 @@ TEST(Fault, ANonFiniteLossIsAnErrorAndUpdatesNothing) {
   RunScalars scalars;
   scalars.step = 4;
   EXPECT_THAT(error_of([&] { executor->train_step(NanData(1000, o.width), 0, nullptr, scalars); }),
-              AllOf(HasSubstr("not finite"), HasSubstr("step 3")));
+              AllOf(HasSubstr("not finite"), HasSubstr("step 4")));
   EXPECT_EQ(executor->weights(0).get(3), test::chain_weight(0, 3));
 }
 
@@ -254,7 +254,7 @@ TEST(Fault, TheNanCheckNamesTheFirstOp) {
   EXPECT_EQ(error_of([&] { executor->train_step(ChainData(1000, o.width), 0, nullptr, scalars); }),
             "no error");  // NaN in the padding is not read
   EXPECT_THAT(error_of([&] { executor->train_step(NanData(1000, o.width), 0, nullptr, scalars); }),
-              AllOf(HasSubstr("NaN or Inf in output 0 (x.1), element 5"), HasSubstr("rank 1, step 3, micro-batch 1"), HasSubstr("mul"),
+              AllOf(HasSubstr("NaN or Inf in output 0 (x.1), element 5"), HasSubstr("rank 1, step 4, micro-batch 1"), HasSubstr("mul"),
                     HasSubstr("node node_")));
 }
 

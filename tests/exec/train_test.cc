@@ -56,7 +56,7 @@ TEST_P(TrainTest, EqualsTheDenseLoopBitByBit) {
   const auto dense = test::run_dense(o, 4, 0.05);
   EXPECT_EQ(report.loss, dense.loss);
   EXPECT_EQ(report.weight, dense.weight);
-  EXPECT_EQ(report.step, 3);
+  EXPECT_EQ(report.step, 4);
   EXPECT_FALSE(report.skipped);
   for (int p = 0; p < 2 * o.units; ++p) EXPECT_EQ(values<float>(executor->weights(p)), dense.weights[p]) << "parameter " << p;
 }
@@ -181,13 +181,74 @@ TEST(Train, TheTraceHasEveryStepOnce) {
   std::map<std::tuple<int, Program, int64_t, int>, int> seen;
   for (const TraceEvent& e : executor->take_trace()) {
     EXPECT_LE(e.begin_ns, e.end_ns);
-    EXPECT_EQ(e.train_step, 0);
+    EXPECT_EQ(e.train_step, 1);
     ++seen[{e.rank, e.program, e.micro_batch, e.step_index}];
   }
   const auto& steps = find_program(executor->plan(), Program::micro_step)->steps;
   for (int v = 0; v < 3; ++v)
     for (size_t i = 0; i < steps.size(); ++i) EXPECT_EQ((seen[{v % 2, Program::micro_step, v, static_cast<int>(i)}]), 1);
   EXPECT_TRUE(executor->take_trace().empty());
+}
+
+TEST(Train, AnEvaluationCarriesTheStepBeforeIt) {
+  const ChainOptions o{.ranks = 2};
+  ExecutorOptions options = chain_options();
+  options.trace = true;
+  auto executor = make(o, options);
+  train(*executor, o, 2);
+  executor->evaluate(ChainData(o.micro_batches * o.samples, o.width));
+  int64_t events = 0;
+  for (const TraceEvent& e : executor->take_trace()) {
+    if (e.program != Program::eval_step && e.program != Program::eval_end) continue;
+    EXPECT_EQ(e.train_step, 2);
+    ++events;
+  }
+  EXPECT_GT(events, 0);
+}
+
+// Events per optimizer step of each stream of each rank.
+std::map<std::pair<int, StreamKind>, std::map<int64_t, int>> events_by_step(Executor& executor) {
+  std::map<std::pair<int, StreamKind>, std::map<int64_t, int>> counts;
+  for (const TraceEvent& e : executor.take_trace())
+    if (e.program == Program::micro_step || e.program == Program::update)
+      ++counts[{e.rank, find_program(executor.plan(), e.program)->steps[e.step_index].stream}][e.train_step];
+  return counts;
+}
+
+// Trains `steps` steps and returns the last whose events are there: the same, and whole, on every stream.
+int64_t last_traced_step(int steps, int64_t trace_steps) {
+  const ChainOptions o{.ranks = 2, .micro_batches = 2};
+  ExecutorOptions options = chain_options();
+  options.trace = true;
+  options.trace_steps = trace_steps;
+  auto executor = make(o, options);
+  const ChainData data(1000, o.width);
+  for (int s = 0; s < steps; ++s) executor->train_step(data, 0, nullptr, scalars(s, 0));
+  int64_t last = 0;
+  for (const auto& [stream, counts] : events_by_step(*executor)) {
+    EXPECT_TRUE(last == 0 || last == counts.rbegin()->first);
+    last = counts.rbegin()->first;
+    EXPECT_EQ(counts.begin()->first, 1);
+    EXPECT_EQ(counts.size(), static_cast<size_t>(last));
+    for (const auto& [step, events] : counts) EXPECT_EQ(events, counts.at(1)) << "step " << step;
+  }
+  return last;
+}
+
+// The fullest stream alone decides where a long trace ends: the others have room for more.
+TEST(Train, ATraceEndsWithOneWholeStepOnAllStreams) {
+  size_t most = 0;
+  const auto plan = test::make_chain_plan({.ranks = 2, .micro_batches = 2});
+  for (const StreamKind stream : {StreamKind::compute, StreamKind::gather, StreamKind::reduce}) {
+    size_t events = 0;
+    for (const Program program : {Program::micro_step, Program::update})
+      for (const Step& step : find_program(*plan, program)->steps) events += step.stream == stream;
+    most = std::max(most, events);
+  }
+  const int fitting = (1 << 16) / static_cast<int>(most);
+  EXPECT_NEAR(last_traced_step(fitting + 20, 0), fitting, 1);
+  EXPECT_EQ(last_traced_step(fitting + 20, fitting + 10), fitting + 10);
+  EXPECT_EQ(last_traced_step(5, 3), 3);
 }
 
 TEST(Train, FrozenAndUnknownParametersAreRefused) {
