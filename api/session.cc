@@ -27,7 +27,8 @@ WeightReader open_weights(const Plan& plan, std::shared_ptr<WeightFiles> files) 
 
 std::unique_ptr<Executor> make_executor(const Plan& plan, ExecutorOptions options, std::shared_ptr<WeightFiles> files) {
   require_verified(plan);
-  return std::make_unique<Executor>(std::vector{std::make_shared<const Plan>(plan)}, open_weights(plan, std::move(files)), std::move(options));
+  return std::make_unique<Executor>(std::vector{std::make_shared<const Plan>(plan)}, open_weights(plan, std::move(files)),
+                                    std::move(options));
 }
 
 std::vector<std::string> export_trained(Executor& executor, const std::string& path) {

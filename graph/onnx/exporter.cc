@@ -48,8 +48,7 @@ std::vector<std::string> export_model(const std::string& model_path, const std::
     write_parameter(parameters.at(index), values, targets[index], data);
     given[index] = true;
   });
-  for (size_t i = 0; i < given.size(); ++i)
-    check(given[i], "every parameter is given for the export");
+  for (size_t i = 0; i < given.size(); ++i) check(given[i], "every parameter is given for the export");
   file.create();
   if (!model.SerializeToFileDescriptor(file.descriptor()))
     throw Error(fmt::format("cannot write '{}': the disk is full, or the model is larger than 2 GB", path));

@@ -22,14 +22,6 @@ bool named_like_parameter(const std::string& name) {
 }
 
 // Role of a name of the original model: by the exporter's signature, else by the kind of the untouched tensor, else by its looks.
-Role source_role(const ExporterMetadata& m, const std::string& source) {
-  const auto signed_kind = m.target_kind.find(source);
-  if (signed_kind != m.target_kind.end()) return signed_kind->second == "PARAMETER" ? Role::parameter : Role::buffer;
-  const auto kind = m.kind.find(source);
-  if (kind != m.kind.end()) return kind->second == "PARAMETER" ? Role::parameter : Role::buffer;
-  if (named_like_parameter(source)) return Role::parameter;
-  return source.find('.') != std::string::npos ? Role::buffer : Role::constant;
-}
 
 void by_folding(const ExporterMetadata& m, const std::vector<std::string>& sources, Candidate& c) {
   std::vector<std::string> parameters;
@@ -192,20 +184,6 @@ void apply_freeze(Patterns& freeze, Patterns& train, RolePlan& plan) {
   }
 }
 
-// Trained apart, the two would no longer be one weight and a value made of it.
-void refuse_folded(RolePlan& plan) {
-  const auto trained = [&](const std::string& name) {
-    const int index = plan.candidates[plan.by_name.at(name)].parameter;
-    return index >= 0 && plan.parameters[index].trainable && plan.parameters[index].role_reason != "--train";
-  };
-  for (const auto& [part, whole] : plan.folded)
-    if (trained(part) && trained(whole))
-      plan.problems.push_back(fmt::format(
-          "'{}' is a value that the exporter computed from the parameter '{}', which is trained too; export without folding of constants "
-          "(torch.onnx.export(..., optimize=False)), or choose with --freeze {}, or --untie {} to train two",
-          part, whole, part, part));
-}
-
 // Two parameters may not share a name: the later takes that of its initializer, or a number.
 void unique_names(RolePlan& plan) {
   std::set<std::string> taken;
@@ -217,69 +195,16 @@ void unique_names(RolePlan& plan) {
   }
 }
 
-void fill_rows(const OnnxModel& model, RolePlan& plan) {
-  const auto row = [&](const OnnxTensor& tensor) {
-    const auto found = plan.by_name.find(tensor.name);
-    RoleRow r{tensor.name, "", Role::constant, onnx_type_name(tensor.type), tensor.shape, "no floating-point values"};
-    if (found != plan.by_name.end()) {
-      const Candidate& c = plan.candidates[found->second];
-      r.role = c.role;
-      r.root = c.root;
-      r.reason = c.reason;
-      if (c.parameter >= 0) {
-        const Parameter& p = plan.parameters[c.parameter];
-        r.role = p.trainable ? Role::parameter : Role::frozen;
-        r.root = p.name;
-        r.reason = p.role_reason == "--freeze" || p.role_reason == "--train" ? p.role_reason : c.reason;
-      }
-    }
-    plan.rows.push_back(std::move(r));
-  };
-  for (const OnnxTensor& tensor : model.graph.initializers) row(tensor);
-  std::set<std::string> listed;
-  for (const RoleRow& r : plan.rows) listed.insert(r.initializer);
-  for (const Candidate& c : plan.candidates)
-    if (!listed.count(c.tensor->name)) row(*c.tensor);
-  for (const Parameter& p : plan.parameters)
-    if (!p.split_uses.empty())
-      plan.rows.push_back(
-          {p.source.initializer, p.name, p.trainable ? Role::parameter : Role::frozen, std::string(type_name(p.source.dtype)), p.shape, p.role_reason});
-}
-
-// An expression of parameters that the exporter computed: trained by itself, it no longer follows from them.
-void report_folded(const ExporterMetadata& m, RolePlan& plan) {
-  std::map<std::string, int> by_root;  // name in the original model -> parameter stored as it was
-  for (const Candidate& c : plan.candidates)
-    if (c.parameter >= 0 && !m.folded_from.count(c.tensor->name)) by_root[c.root] = c.parameter;
-  for (const Candidate& c : plan.candidates) {
-    const auto folded = m.folded_from.find(c.tensor->name);
-    if (c.parameter < 0 || folded == m.folded_from.end() || !plan.parameters[c.parameter].trainable) continue;
-    std::string names;
-    int sources = 0;
-    bool apart = false;
-    for (const std::string& source : folded->second) {
-      if (source_role(m, source) != Role::parameter) continue;
-      names += (sources++ > 0 ? ", " : "") + source;
-      const auto root = by_root.find(source);
-      apart |= root != by_root.end() && root->second != c.parameter;
-    }
-    if (apart || sources > 1)
-      plan.report.push_back(fmt::format("'{}' was computed by the exporter from {} and is trained as a tensor of its own; --freeze keeps it as it is",
-                                        c.tensor->name, names));
-  }
-}
-
-// Models of `zeroplan new` have no buffers.
-void report_guessed(const OnnxModel& model, RolePlan& plan) {
-  const bool told = model.metadata.torch || !model.metadata.kind.empty() || model.producer.empty() || model.producer.rfind("zeroplan", 0) == 0;
-  const auto guessed = std::count_if(plan.parameters.begin(), plan.parameters.end(), [](const Parameter& p) { return p.trainable && p.role_reason != "--train"; });
-  if (told || guessed == 0) return;
-  plan.report.push_back(fmt::format("the file does not say which tensors are buffers: all {} floating-point tensors on a gradient path are trained; "
-                                    "--freeze PATTERN keeps those that are none (inspect lists them)",
-                                    guessed));
-}
-
 }  // namespace
+
+Role source_role(const ExporterMetadata& m, const std::string& source) {
+  const auto signed_kind = m.target_kind.find(source);
+  if (signed_kind != m.target_kind.end()) return signed_kind->second == "PARAMETER" ? Role::parameter : Role::buffer;
+  const auto kind = m.kind.find(source);
+  if (kind != m.kind.end()) return kind->second == "PARAMETER" ? Role::parameter : Role::buffer;
+  if (named_like_parameter(source)) return Role::parameter;
+  return source.find('.') != std::string::npos ? Role::buffer : Role::constant;
+}
 
 RolePlan plan_roles(const OnnxModel& model, WeightFiles& files, const ImportOptions& options, const std::set<std::string>& wanted) {
   RolePlan plan;

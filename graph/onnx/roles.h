@@ -52,6 +52,11 @@ struct TieOptions {
 };
 void tie_copies(const OnnxModel& model, WeightFiles& files, TieOptions& options, const UseMap& uses, RolePlan& plan);
 bool is_constant_valued(WeightFiles& files, const OnnxTensor& tensor);  // all elements equal, bit by bit
+Role source_role(const ExporterMetadata& metadata, const std::string& source);  // of a tensor of the original model
+void refuse_folded(RolePlan& plan);
+void report_folded(const ExporterMetadata& metadata, RolePlan& plan);
+void report_guessed(const OnnxModel& model, RolePlan& plan);  // where the file does not tell buffers from parameters
+void fill_rows(const OnnxModel& model, RolePlan& plan);
 void split_merged(const OnnxModel& model, WeightFiles& files, TieOptions& options, const UseMap& uses, RolePlan& plan);
 
 }  // namespace zeroplan

@@ -135,7 +135,11 @@ EvalReport Executor::evaluate(const DataSource& data) {
   double sum = 0, weight = 0;
   for (int64_t done = 0; done < all; done += v) {
     const int64_t now = std::min(v, all - done);
-    impl_->core->run({.kind = Job::Kind::eval_window, .data = &data, .first_sample = done * count, .micro_batches = now, .scalars = {.step = impl_->step}});
+    impl_->core->run({.kind = Job::Kind::eval_window,
+                      .data = &data,
+                      .first_sample = done * count,
+                      .micro_batches = now,
+                      .scalars = {.step = impl_->step}});
     impl_->core->run({.kind = Job::Kind::program, .program = Program::eval_end});
     const ReportFields fields = read_report(*impl_->core, p.roles.eval_report);
     sum += fields[kReportSum];
