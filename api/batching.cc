@@ -16,13 +16,14 @@ void resolve_batch(CompileOptions& options, int64_t baked_batch) {
   }
   if (batch == 0) batch = micro_batches * (baked_batch > 0 ? baked_batch : 1);
   if (batch % micro_batches != 0)
-    throw Error(fmt::format("--batch {} is not a multiple of the {} micro-batches; choose a --batch or a --micro-batches that divides it", batch,
-                            micro_batches));
+    throw Error(fmt::format("--batch {} is not a multiple of the {} micro-batches; choose a --batch or a --micro-batches that divides it",
+                            batch, micro_batches));
   const int64_t samples = batch / micro_batches;
   if (baked_batch > 0 && samples != baked_batch)
-    throw Error(fmt::format("the model has a fixed batch of {}, but --batch {} in {} micro-batches gives {} samples each; use --micro-batches {}",
-                            baked_batch, batch, micro_batches, samples,
-                            batch % baked_batch == 0 ? fmt::to_string(batch / baked_batch) : fmt::format("V and --batch {}·V", baked_batch)));
+    throw Error(
+        fmt::format("the model has a fixed batch of {}, but --batch {} in {} micro-batches gives {} samples each; use --micro-batches {}",
+                    baked_batch, batch, micro_batches, samples,
+                    batch % baked_batch == 0 ? fmt::to_string(batch / baked_batch) : fmt::format("V and --batch {}·V", baked_batch)));
 }
 
 std::vector<std::pair<std::string, std::string>> effective_options(const CompileOptions& o) {
@@ -67,7 +68,8 @@ void check_options(const CompileOptions& o) {
   range("reduce-bytes", o.reduce_bytes, int64_t{0}, int64_t{1} << 50);
   range("threads", o.threads, 1, 1024);
   for (const auto& [name, size] : o.dims) range(fmt::format("dim {} =", name).c_str(), size, int64_t{1}, int64_t{1} << 40);
-  if (o.momentum != 0 && o.optimizer != OptimizerKind::sgd) problems.push_back("--momentum goes with --optimizer sgd only; adamw and adam take --betas at run");
+  if (o.momentum != 0 && o.optimizer != OptimizerKind::sgd)
+    problems.push_back("--momentum goes with --optimizer sgd only; adamw and adam take --betas at run");
   if (!problems.empty()) throw ErrorList("options that cannot be used:", problems);
 }
 

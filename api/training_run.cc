@@ -25,7 +25,8 @@ std::vector<double> decay_multipliers(const Plan& plan, const std::vector<std::s
   Patterns no_decay("--no-decay", patterns);
   for (size_t i = 0; i < plan.parameters.size(); ++i)
     if (no_decay.matches(plan.parameters[i].parameter.name)) multipliers[i] = 0;
-  if (const std::vector<std::string> problems = no_decay.unused(); !problems.empty()) throw ErrorList("options that cannot be used:", problems);
+  if (const std::vector<std::string> problems = no_decay.unused(); !problems.empty())
+    throw ErrorList("options that cannot be used:", problems);
   return multipliers;
 }
 
@@ -95,8 +96,9 @@ void check_run(const Plan& plan, const DataSource& data, const DataSource* eval_
   if (!find_program(plan, Program::eval_step)) throw Error("the plan has no evaluation program; compile it with --eval");
   const int64_t least = plan.header.batch / plan.header.micro_batches;
   if (eval_data->samples() < least)
-    throw Error(fmt::format("the evaluation data has {} samples, fewer than one micro-batch of {}; lower --batch, raise --micro-batches or give more data",
-                            eval_data->samples(), least));
+    throw Error(fmt::format(
+        "the evaluation data has {} samples, fewer than one micro-batch of {}; lower --batch, raise --micro-batches or give more data",
+        eval_data->samples(), least));
 }
 
 RunResult run_training(Executor& executor, const DataSource& data, const DataSource* eval_data, const RunOptions& options,

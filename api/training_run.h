@@ -13,29 +13,29 @@ enum class Schedule : uint8_t { constant, linear, cosine };
 
 // One field per option of `zeroplan run`, same names and defaults.
 struct RunOptions {
-  int64_t steps = 0;             // 0: by epochs
-  int64_t epochs = 0;            // 0 and steps 0: one epoch
+  int64_t steps = 0;   // 0: by epochs
+  int64_t epochs = 0;  // 0 and steps 0: one epoch
   bool shuffle = false;
   double lr = 1e-3;
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.01;
   std::vector<std::string> no_decay;  // patterns
   double clip = 0;
   Schedule schedule = Schedule::constant;
-  int64_t warmup = 0;            // steps
+  int64_t warmup = 0;  // steps
   uint64_t seed = 0;
-  int64_t eval_every = 0;        // steps; 0: only after the last step, if there is evaluation data
+  int64_t eval_every = 0;  // steps; 0: only after the last step, if there is evaluation data
 };
 
 struct RunEvent {
   const StepReport* step = nullptr;
-  const EvalReport* eval = nullptr;   // after `step`, where this step is followed by an evaluation
+  const EvalReport* eval = nullptr;  // after `step`, where this step is followed by an evaluation
   double lr = 0;
-  int64_t steps = 0;             // of the whole run
+  int64_t steps = 0;  // of the whole run
 };
 
 struct RunResult {
   int64_t steps_done = 0;
-  bool stopped = false;          // by request_stop
+  bool stopped = false;  // by request_stop
   double last_loss = 0;
   std::optional<EvalReport> last_eval;
 };

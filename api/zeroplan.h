@@ -13,8 +13,8 @@
 namespace zeroplan {
 
 struct ModelInspection {
-  ImportedModel model;                 // as far as it could be imported
-  std::vector<std::string> problems;   // everything that stands in the way of training
+  ImportedModel model;                // as far as it could be imported
+  std::vector<std::string> problems;  // everything that stands in the way of training
 };
 
 // Reads roles, loss and problems without giving up at the first; the batch defaults to one sample per micro-batch.

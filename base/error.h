@@ -16,7 +16,7 @@ struct ErrorContext {
   std::string op;            // operator or step name
   std::string node;          // node of the model
   std::string unit;
-  std::string parameters;    // names, comma separated
+  std::string parameters;  // names, comma separated
 };
 
 // Carries a message that names what is wrong and what to change. what() is the message followed by the context.

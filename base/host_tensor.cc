@@ -16,21 +16,25 @@ namespace {
 // A bool is read through its byte: anything but 0 is true.
 template <typename T>
 T load(const std::byte* data, int64_t index) {
-  if constexpr (std::is_same_v<T, bool>) return data[index] != std::byte{0};
-  else return reinterpret_cast<const T*>(data)[index];
+  if constexpr (std::is_same_v<T, bool>)
+    return data[index] != std::byte{0};
+  else
+    return reinterpret_cast<const T*>(data)[index];
 }
 
 // C++ conversion, except that floating point outside the range of an integer saturates and NaN gives 0.
 template <typename To, typename From>
 To convert(From value) {
-  if constexpr (std::is_same_v<To, bool>) return value != From{};
+  if constexpr (std::is_same_v<To, bool>)
+    return value != From{};
   else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     using Limits = std::numeric_limits<To>;
     if (std::isnan(value)) return 0;
     if (value <= static_cast<From>(Limits::min())) return Limits::min();
     if (value >= static_cast<From>(Limits::max())) return Limits::max();
     return static_cast<To>(value);
-  } else return static_cast<To>(value);
+  } else
+    return static_cast<To>(value);
 }
 
 template <typename From>
@@ -89,7 +93,8 @@ HostTensor HostTensor::cast(DType dtype) const {
 
 HostTensor HostTensor::reshaped(Shape shape) const {
   if (elements(shape) != count_)
-    throw Error(fmt::format("a tensor of shape {} cannot be reshaped to {}: the number of elements differs", to_string(shape_), to_string(shape)));
+    throw Error(
+        fmt::format("a tensor of shape {} cannot be reshaped to {}: the number of elements differs", to_string(shape_), to_string(shape)));
   HostTensor out = *this;
   out.shape_ = std::move(shape);
   return out;

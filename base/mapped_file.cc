@@ -16,7 +16,8 @@ namespace zeroplan {
 MappedFile::MappedFile(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0)
-    throw Error(fmt::format("cannot open '{}': {}{}", path, std::strerror(errno), errno == ENOENT ? "; check the name and the folder" : ""));
+    throw Error(
+        fmt::format("cannot open '{}': {}{}", path, std::strerror(errno), errno == ENOENT ? "; check the name and the folder" : ""));
   struct stat status {};
   if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
     ::close(fd);

@@ -20,9 +20,9 @@ class OutputFile {
   int descriptor() const { return fd_; }
   int64_t position() const { return position_; }
   void write(const void* bytes, int64_t count);
-  void pad_to(int64_t position);  // zeros
+  void pad_to(int64_t position);                                // zeros
   void write_at(int64_t at, const void* bytes, int64_t count);  // over what lies before position(), which stays
-  void commit();                  // to disk, then renamed
+  void commit();                                                // to disk, then renamed
   const std::string& path() const { return path_; }
 
  private:

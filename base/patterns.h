@@ -13,14 +13,14 @@ class Patterns {
   ~Patterns();
   Patterns(const Patterns&) = delete;
   Patterns& operator=(const Patterns&) = delete;
-  bool matches(const std::string& name);     // marks the patterns that match as used
+  bool matches(const std::string& name);  // marks the patterns that match as used
   // The first of the patterns that match, and the text that it matches; marks.
   struct Match {
     int pattern = 0;
     std::string text;
   };
   std::optional<Match> find(const std::string& name);
-  std::vector<std::string> unused() const;   // problem lines
+  std::vector<std::string> unused() const;  // problem lines
 
  private:
   struct Compiled;

@@ -49,7 +49,8 @@ Shape broadcast_shapes(const Shape& a, const Shape& b) {
     const int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1;
     const int64_t y = i < b.size() ? b[b.size() - 1 - i] : 1;
     if (x != y && x != 1 && y != 1)
-      throw Error(fmt::format("shapes {} and {} do not broadcast: dimensions {} and {} differ and neither is 1", to_string(a), to_string(b), x, y));
+      throw Error(
+          fmt::format("shapes {} and {} do not broadcast: dimensions {} and {} differ and neither is 1", to_string(a), to_string(b), x, y));
     out[out.size() - 1 - i] = x == 1 ? y : x;
   }
   return out;

@@ -15,7 +15,9 @@ struct TensorView {
   int64_t strides[kMaxRank] = {};  // elements
 
   template <typename T>
-  T* as() const { return static_cast<T*>(data); }
+  T* as() const {
+    return static_cast<T*>(data);
+  }
   int64_t elements() const {
     int64_t n = 1;
     for (int i = 0; i < rank; ++i) n *= dims[i];

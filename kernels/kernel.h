@@ -13,33 +13,33 @@ struct ElementwiseCode;
 // Numbers that change from step to step; one plan serves a whole run.
 struct RunScalars {
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0.01, momentum = 0;
-  double clip = 0;               // largest global norm; 0: no clipping
-  int64_t step = 0;              // t, from 1 in the first update
-  int64_t micro_batch = 0;       // v
-  int64_t micro_batches = 1;     // V
+  double clip = 0;            // largest global norm; 0: no clipping
+  int64_t step = 0;           // t, from 1 in the first update
+  int64_t micro_batch = 0;    // v
+  int64_t micro_batches = 1;  // V
 };
 
 // A parameter's extent in its unit, and what the update does to it.
 struct UnitExtent {
-  int64_t offset = 0;            // elements
+  int64_t offset = 0;  // elements
   int64_t elements = 0;
-  double decay = 1;              // 0: no weight decay
+  double decay = 1;  // 0: no weight decay
 };
 
 struct UnitArgs {
   const UnitExtent* parameters = nullptr;
   int count = 0;
   int64_t padded_elements = 0;
-  int64_t first = 0;             // first element of the unit that operand 0 of the update covers (rank × shard, or 0 when whole)
-  int64_t covered = 0;           // number of elements covered from there
+  int64_t first = 0;    // first element of the unit that operand 0 of the update covers (rank × shard, or 0 when whole)
+  int64_t covered = 0;  // number of elements covered from there
 };
 
 struct KernelArgs {
-  const TensorView* inputs = nullptr;   // data == nullptr: optional operand left out
+  const TensorView* inputs = nullptr;  // data == nullptr: optional operand left out
   int input_count = 0;
   const TensorView* outputs = nullptr;
   int output_count = 0;
-  void* workspace = nullptr;            // 128-byte aligned
+  void* workspace = nullptr;  // 128-byte aligned
   int64_t workspace_bytes = 0;
   const Attributes* attributes = nullptr;
   const ElementwiseCode* chain = nullptr;  // elementwise: its decoded program

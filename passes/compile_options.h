@@ -18,8 +18,8 @@ std::optional<OptimizerKind> parse_optimizer(std::string_view name);
 
 struct CompileOptions {
   int ranks = 1;
-  int64_t batch = 0;                       // samples per optimizer step; 0: V × the batch that the graph bakes in, else 1 per micro-batch
-  int64_t micro_batches = 0;               // 0: default (ranks, or batch / baked batch)
+  int64_t batch = 0;          // samples per optimizer step; 0: V × the batch that the graph bakes in, else 1 per micro-batch
+  int64_t micro_batches = 0;  // 0: default (ranks, or batch / baked batch)
   int stage = 3;
   std::map<std::string, int64_t> dims;     // --dim NAME=N
   std::map<std::string, int> sample_axes;  // --sample-axis INPUT=AXIS, -1 for none
@@ -28,12 +28,12 @@ struct CompileOptions {
   double momentum = 0;
   DType precision = DType::f32;
   std::vector<std::string> unit_patterns;
-  int64_t unit_bytes = 0;                  // 0: auto
+  int64_t unit_bytes = 0;  // 0: auto
   int prefetch = 1;
-  int64_t reduce_bytes = 0;                // 0: no limit
+  int64_t reduce_bytes = 0;                            // 0: no limit
   std::vector<std::string> train, freeze, tie, untie;  // patterns
-  int threads = 1;                         // per rank
-  bool eval = false;                       // also build the eval programs
+  int threads = 1;                                     // per rank
+  bool eval = false;                                   // also build the eval programs
 
   int64_t samples_per_micro_batch() const { return batch / micro_batches; }
 };

@@ -1,6 +1,6 @@
 #pragma once
-// A pass: one function in its own file, listed in pipeline.cc, under another name where it runs again. Returns whether it changed the graph (the runner checks that
-// against the graph's hash, and verifies the graph before and after).
+// A pass: one function in its own file, listed in pipeline.cc, under another name where it runs again. Returns whether it changed the graph
+// (the runner checks that against the graph's hash, and verifies the graph before and after).
 #include <functional>
 #include <string>
 #include <vector>

@@ -6,25 +6,25 @@
 namespace zeroplan {
 
 // simplify
-bool canonicalize_views(Graph&, const CompileOptions&);   // merges reshape / transpose chains, drops the ones that change nothing
-bool fuse_norm(Graph&, const CompileOptions&);            // decomposed LayerNorm and RMSNorm
-bool fuse_gelu(Graph&, const CompileOptions&);            // GELU (erf, tanh) and SiLU
-bool fuse_attention(Graph&, const CompileOptions&);       // softmax(q kᵀ·scale + mask) v
+bool canonicalize_views(Graph&, const CompileOptions&);  // merges reshape / transpose chains, drops the ones that change nothing
+bool fuse_norm(Graph&, const CompileOptions&);           // decomposed LayerNorm and RMSNorm
+bool fuse_gelu(Graph&, const CompileOptions&);           // GELU (erf, tanh) and SiLU
+bool fuse_attention(Graph&, const CompileOptions&);      // softmax(q kᵀ·scale + mask) v
 bool cse(Graph&, const CompileOptions&);
 bool dce(Graph&, const CompileOptions&);
 // train
-bool clone_eval(Graph&, const CompileOptions&);           // eval_step: the forward again, with its own values
+bool clone_eval(Graph&, const CompileOptions&);  // eval_step: the forward again, with its own values
 bool autodiff(Graph&, const CompileOptions&);
-bool mark_gradients(Graph&, const CompileOptions&);       // a gradient carries its parameter's index: later passes and messages name it
-bool recompute_cheap(Graph&, const CompileOptions&);      // cheap activations again in the backward, where that frees memory
+bool mark_gradients(Graph&, const CompileOptions&);   // a gradient carries its parameter's index: later passes and messages name it
+bool recompute_cheap(Graph&, const CompileOptions&);  // cheap activations again in the backward, where that frees memory
 bool fuse_elementwise(Graph&, const CompileOptions&);
-bool snapshot_source(Graph&, const CompileOptions&);      // keeps the training graph for the verifier
+bool snapshot_source(Graph&, const CompileOptions&);  // keeps the training graph for the verifier
 // zero
 bool partition_units(Graph&, const CompileOptions&);
 bool insert_all_gather(Graph&, const CompileOptions&);
 bool insert_free(Graph&, const CompileOptions&);
 bool insert_reduce_scatter(Graph&, const CompileOptions&);
-bool optimizer_update(Graph&, const CompileOptions&);     // also load, save, eval_end and the metrics
+bool optimizer_update(Graph&, const CompileOptions&);  // also load, save, eval_end and the metrics
 bool prefetch_edges(Graph&, const CompileOptions&);
 // lower
 bool schedule(Graph&, const CompileOptions&);

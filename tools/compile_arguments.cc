@@ -11,7 +11,8 @@ namespace zeroplan {
 namespace {
 
 // "NAME=VALUE" → both halves; a problem line otherwise.
-bool split_assignment(const std::string& text, const char* option, std::string& name, std::string& value, std::vector<std::string>& problems) {
+bool split_assignment(const std::string& text, const char* option, std::string& name, std::string& value,
+                      std::vector<std::string>& problems) {
   const size_t at = text.rfind('=');
   if (at == std::string::npos || at == 0 || at + 1 == text.size()) {
     problems.push_back(fmt::format("--{} {}: must be NAME=VALUE", option, text));
@@ -32,15 +33,19 @@ bool parse_integer(const std::string& text, int64_t& value) {
 void declare_later_option(CLI::App& command, const std::string& name, const std::string& what) {
   command
       .add_option_function<std::string>(
-          name, [name, what](const std::string&) { throw Error(fmt::format("{} is not available yet: {}", name, what)); }, "(not available yet)")
+          name, [name, what](const std::string&) { throw Error(fmt::format("{} is not available yet: {}", name, what)); },
+          "(not available yet)")
       ->expected(0, 1)
       ->group("");
 }
 
 void CompileArguments::declare(CLI::App& command) {
-  auto option = [&](const char* name, auto& target, const char* text) { return command.add_option(name, target, text)->group("Compile")->capture_default_str(); };
+  auto option = [&](const char* name, auto& target, const char* text) {
+    return command.add_option(name, target, text)->group("Compile")->capture_default_str();
+  };
   option("--ranks", options_.ranks, "ranks that share the model (N), 1 to 65536");
-  option("--batch", options_.batch, "samples per optimizer step, over all ranks, 1 or more; default one per micro-batch, or what the model has fixed");
+  option("--batch", options_.batch,
+         "samples per optimizer step, over all ranks, 1 or more; default one per micro-batch, or what the model has fixed");
   option("--micro-batches", options_.micro_batches, "pieces that the batch is cut into, over all ranks (V), 1 or more; default N");
   option("--stage", options_.stage, "ZeRO stage, 0 to 3: 0 data parallel, 1 optimizer sharded, 2 and gradients, 3 and weights");
   option("--dim", dims_, "NAME=N: value of a symbolic dimension")->take_all();
@@ -70,22 +75,31 @@ CompileOptions CompileArguments::finish() const {
   for (const std::string& text : dims_) {
     int64_t size = 0;
     if (!split_assignment(text, "dim", name, value, problems)) continue;
-    if (!parse_integer(value, size)) problems.push_back(fmt::format("--dim {}: '{}' is not a whole number", text, value));
-    else options.dims[name] = size;
+    if (!parse_integer(value, size))
+      problems.push_back(fmt::format("--dim {}: '{}' is not a whole number", text, value));
+    else
+      options.dims[name] = size;
   }
   for (const std::string& text : sample_axes_) {
     int64_t axis = -1;
     if (!split_assignment(text, "sample-axis", name, value, problems)) continue;
     if (value != "none" && (!parse_integer(value, axis) || axis < 0 || axis >= kMaxRank))
       problems.push_back(fmt::format("--sample-axis {}: '{}' is neither none nor an axis from 0 to {}", text, value, kMaxRank - 1));
-    else options.sample_axes[name] = static_cast<int>(axis);
+    else
+      options.sample_axes[name] = static_cast<int>(axis);
   }
-  if (const std::optional<OptimizerKind> kind = parse_optimizer(optimizer_)) options.optimizer = *kind;
-  else problems.push_back(fmt::format("--optimizer {}: must be adamw, adam or sgd", optimizer_));
-  if (precision_ == "fp32") options.precision = DType::f32;
-  else if (precision_ == "fp64") options.precision = DType::f64;
-  else if (precision_ == "bf16" || precision_ == "fp16") problems.push_back(fmt::format("--precision {} is not available yet; use fp32 or fp64", precision_));
-  else problems.push_back(fmt::format("--precision {}: must be fp32 or fp64", precision_));
+  if (const std::optional<OptimizerKind> kind = parse_optimizer(optimizer_))
+    options.optimizer = *kind;
+  else
+    problems.push_back(fmt::format("--optimizer {}: must be adamw, adam or sgd", optimizer_));
+  if (precision_ == "fp32")
+    options.precision = DType::f32;
+  else if (precision_ == "fp64")
+    options.precision = DType::f64;
+  else if (precision_ == "bf16" || precision_ == "fp16")
+    problems.push_back(fmt::format("--precision {} is not available yet; use fp32 or fp64", precision_));
+  else
+    problems.push_back(fmt::format("--precision {}: must be fp32 or fp64", precision_));
   if (!problems.empty()) throw ErrorList("options that cannot be used:", problems);
   check_options(options);
   return options;

@@ -48,7 +48,8 @@ void run(const Arguments& arguments) {
   check_outputs(outputs, model_files(plan));
   save_plan(plan, arguments.output);
   for (const std::string& line : plan.report_lines) fmt::print("{}\n", line);
-  fmt::print("batch {} in {} micro-batches, {} ranks, stage {}\n", plan.header.batch, plan.header.micro_batches, plan.header.ranks, plan.header.stage);
+  fmt::print("batch {} in {} micro-batches, {} ranks, stage {}\n", plan.header.batch, plan.header.micro_batches, plan.header.ranks,
+             plan.header.stage);
   fmt::print("{}\nwrote {} ({})\n", memory_table(plan), arguments.output, plan.header.digest);
 }
 

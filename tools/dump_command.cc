@@ -18,12 +18,18 @@ void run(const Arguments& arguments) {
   const Plan plan = open_plan(arguments.plan);
   if (arguments.rank < 0 || arguments.rank >= plan.header.ranks)
     throw Error(fmt::format("--rank {}: the plan has ranks 0 to {}", arguments.rank, plan.header.ranks - 1));
-  if (arguments.format == "text") fmt::print("{}", dump_text(plan, arguments.rank));
-  else if (arguments.format == "json") fmt::print("{}\n", dump_json(plan));
-  else if (arguments.format == "dot") fmt::print("{}", dump_dot(plan));
-  else if (arguments.format == "trace") fmt::print("{}\n", dump_trace(plan));
-  else if (arguments.format == "html") throw Error("--format html is not available yet; use text, json, dot or trace");
-  else throw Error(fmt::format("--format {}: must be text, json, dot or trace", arguments.format));
+  if (arguments.format == "text")
+    fmt::print("{}", dump_text(plan, arguments.rank));
+  else if (arguments.format == "json")
+    fmt::print("{}\n", dump_json(plan));
+  else if (arguments.format == "dot")
+    fmt::print("{}", dump_dot(plan));
+  else if (arguments.format == "trace")
+    fmt::print("{}\n", dump_trace(plan));
+  else if (arguments.format == "html")
+    throw Error("--format html is not available yet; use text, json, dot or trace");
+  else
+    throw Error(fmt::format("--format {}: must be text, json, dot or trace", arguments.format));
 }
 
 }  // namespace

@@ -25,8 +25,10 @@ struct Arguments {
 
 void estimate_parameters(const Arguments& arguments) {
   const auto [unit, size] = table_unit(published_bytes(0, arguments.parameters, 1));
-  fmt::print("published accounting, mixed-precision Adam: 2 bytes of weights, 2 of gradients, 12 of optimizer per parameter; {} = 10^{:.0f} bytes\n", unit,
-             std::log10(size));
+  fmt::print(
+      "published accounting, mixed-precision Adam: 2 bytes of weights, 2 of gradients, 12 of optimizer per parameter; {} = 10^{:.0f} "
+      "bytes\n",
+      unit, std::log10(size));
   fmt::print("{:>8} {:>7}  {:>12}  {:>22}\n", "ranks", "stage", fmt::format("{} per rank", unit), fmt::format("moved per round, {}", unit));
   const auto cell = [size = size](double bytes) { return fmt::format("{:.{}f}", bytes / size, bytes >= size || bytes == 0 ? 1 : 2); };
   for (const int ranks : arguments.ranks)
@@ -45,11 +47,13 @@ void print_plan_row(const Plan& plan, double parameters) {
 }
 
 void print_plan_heading(const CompileOptions& options) {
-  fmt::print("published: 16-byte mixed-precision accounting of states alone. plan: what this program allocates per rank ({} bytes of weights, gradients and "
-             "optimizer per parameter with adamw); KB, MB, GB = 10^3, 10^6, 10^9 bytes\n",
-             options.precision == DType::f64 ? "8 + 8 + 16" : "4 + 4 + 8");
-  fmt::print("{:>8} {:>6}  {:>10}  {:>10} {:>10} {:>10}  {:>10}  {:>10}\n", "ranks", "stage", "published", "state", "transient", "inputs", "plan total",
-             "moved/step");
+  fmt::print(
+      "published: 16-byte mixed-precision accounting of states alone. plan: what this program allocates per rank ({} bytes of weights, "
+      "gradients and "
+      "optimizer per parameter with adamw); KB, MB, GB = 10^3, 10^6, 10^9 bytes\n",
+      options.precision == DType::f64 ? "8 + 8 + 16" : "4 + 4 + 8");
+  fmt::print("{:>8} {:>6}  {:>10}  {:>10} {:>10} {:>10}  {:>10}  {:>10}\n", "ranks", "stage", "published", "state", "transient", "inputs",
+             "plan total", "moved/step");
 }
 
 void estimate_model(const Arguments& arguments) {
@@ -70,8 +74,11 @@ void estimate_model(const Arguments& arguments) {
       if (fits && stage == 3 && smallest == 0) smallest = ranks;
     }
   if (arguments.memory <= 0) return;
-  if (smallest > 0) fmt::print("smallest rank count of these that fits {} GB at stage 3: {}\n", arguments.memory, smallest);
-  else fmt::print("none of these rank counts fits {} GB at stage 3; try more ranks, a smaller batch or more micro-batches\n", arguments.memory);
+  if (smallest > 0)
+    fmt::print("smallest rank count of these that fits {} GB at stage 3: {}\n", arguments.memory, smallest);
+  else
+    fmt::print("none of these rank counts fits {} GB at stage 3; try more ranks, a smaller batch or more micro-batches\n",
+               arguments.memory);
 }
 
 void run(const Arguments& arguments) {
@@ -81,8 +88,10 @@ void run(const Arguments& arguments) {
   if (!(arguments.memory >= 0)) throw Error(fmt::format("--memory {}: must be 0 or more GB", arguments.memory));
   for (const int ranks : arguments.ranks)
     if (ranks < 1 || ranks > 65536) throw Error(fmt::format("--ranks {}: must be from 1 to 65536", ranks));
-  if (arguments.model.empty()) estimate_parameters(arguments);
-  else estimate_model(arguments);
+  if (arguments.model.empty())
+    estimate_parameters(arguments);
+  else
+    estimate_model(arguments);
 }
 
 }  // namespace

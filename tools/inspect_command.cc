@@ -37,8 +37,8 @@ void print_roles(const ImportedModel& model) {
   }
   fmt::print("{:<{}}  {:<9}  {:<8}  {:<16}  {:<{}}  {}\n", "initializer", name_width, "role", "type", "shape", "name", root_width, "why");
   for (const RoleRow& row : model.roles)
-    fmt::print("{:<{}}  {:<9}  {:<8}  {:<16}  {:<{}}  {}\n", row.initializer, name_width, role_name(row.role), row.type, to_string(row.shape),
-               row.root, root_width, row.reason);
+    fmt::print("{:<{}}  {:<9}  {:<8}  {:<16}  {:<{}}  {}\n", row.initializer, name_width, role_name(row.role), row.type,
+               to_string(row.shape), row.root, root_width, row.reason);
 }
 
 void print_summary(const ImportedModel& model) {

@@ -1,11 +1,11 @@
 #include "tools/metrics_writer.h"
 
+#include <fcntl.h>
+#include <unistd.h>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <fcntl.h>
 #include <numeric>
-#include <unistd.h>
 
 #include <fmt/format.h>
 
@@ -20,7 +20,8 @@ int64_t tokens_per_sample(const Plan& plan) {
   return 0;
 }
 
-MetricsWriter::MetricsWriter(const std::string& path, const Plan& plan) : path_(path), batch_(plan.header.batch), tokens_per_sample_(tokens_per_sample(plan)) {
+MetricsWriter::MetricsWriter(const std::string& path, const Plan& plan)
+    : path_(path), batch_(plan.header.batch), tokens_per_sample_(tokens_per_sample(plan)) {
   arena_bytes_ = std::accumulate(plan.arena_bytes.begin(), plan.arena_bytes.end(), int64_t{0});
   if (path.empty()) return;
   file_ = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
@@ -55,8 +56,8 @@ void MetricsWriter::write(const RunEvent& event) {
   number("data_ms", step.data_ms);
   number("samples_per_second", per_second);
   if (tokens_per_sample_ > 0) number("tokens_per_second", per_second * static_cast<double>(tokens_per_sample_));
-  end = fmt::format_to(end, "\"skipped\": {}, \"slowest_rank\": {}, \"arena_bytes\": {}, \"arena_high_water\": {}}}\n", step.skipped, step.slowest_rank,
-                       arena_bytes_, step.arena_high_water);
+  end = fmt::format_to(end, "\"skipped\": {}, \"slowest_rank\": {}, \"arena_bytes\": {}, \"arena_high_water\": {}}}\n", step.skipped,
+                       step.slowest_rank, arena_bytes_, step.arena_high_water);
   for (const char* at = line; at < end;) {
     const ssize_t wrote = ::write(file_, at, static_cast<size_t>(end - at));
     if (wrote < 0 && errno == EINTR) continue;

@@ -13,17 +13,25 @@ namespace {
 
 constexpr int kOpset = 20;  // the first with Gelu
 
-bool contains(const std::vector<std::string>& names, const std::string& name) { return std::find(names.begin(), names.end(), name) != names.end(); }
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
 
 void run(const NewOptions& options) {
-  if (options.context < 0 || options.context > (1 << 20)) throw Error(fmt::format("--context {}: must be from 1 to {}", options.context, 1 << 20));
+  if (options.context < 0 || options.context > (1 << 20))
+    throw Error(fmt::format("--context {}: must be from 1 to {}", options.context, 1 << 20));
   if (options.batch < 0 || options.batch > (1 << 20)) throw Error(fmt::format("--batch {}: must be from 1 to {}", options.batch, 1 << 20));
   check_outputs({{"-o", options.output}}, {});
   ModelWriter writer(options.size, kOpset);
-  if (options.size == "mlp") build_mlp(writer, options);
-  else if (contains(gpt2_sizes(), options.size)) build_gpt2(writer, options);
-  else if (contains(llama_sizes(), options.size)) build_llama(writer, options);
-  else throw Error(fmt::format("there is no model '{}'; choose mlp, {}, {}", options.size, fmt::join(gpt2_sizes(), ", "), fmt::join(llama_sizes(), ", ")));
+  if (options.size == "mlp")
+    build_mlp(writer, options);
+  else if (contains(gpt2_sizes(), options.size))
+    build_gpt2(writer, options);
+  else if (contains(llama_sizes(), options.size))
+    build_llama(writer, options);
+  else
+    throw Error(fmt::format("there is no model '{}'; choose mlp, {}, {}", options.size, fmt::join(gpt2_sizes(), ", "),
+                            fmt::join(llama_sizes(), ", ")));
   const int64_t parameters = writer.save(options);
   fmt::print("wrote {}: {} parameters{}\n", options.output, parameters, options.weights ? "" : ", without weights");
 }

@@ -25,8 +25,9 @@ ModelFile open_model(const std::string& path) {
   } catch (const Error&) {
     Plan plan;
     if (!opens([&] { plan = load_plan(path); })) throw;
-    throw Error(fmt::format("'{}' is a plan, not a model: `zeroplan run {}` trains from it; this command takes the model that it was compiled from ({})",
-                            path, path, plan.header.model_path));
+    throw Error(fmt::format(
+        "'{}' is a plan, not a model: `zeroplan run {}` trains from it; this command takes the model that it was compiled from ({})", path,
+        path, plan.header.model_path));
   }
 }
 

@@ -56,7 +56,9 @@ Schedule parse_schedule(const std::string& text) {
 }  // namespace
 
 void RunArguments::declare(CLI::App& command) {
-  auto option = [&](const char* name, auto& target, const char* text) { return command.add_option(name, target, text)->group("Run")->capture_default_str(); };
+  auto option = [&](const char* name, auto& target, const char* text) {
+    return command.add_option(name, target, text)->group("Run")->capture_default_str();
+  };
   option("--data", data_, "folder with NAME.npy per input, or 'synthetic'");
   option("--tokens", tokens_, "file of tokens for language models, instead of --data");
   option("--token-bytes", token_bytes_, "1: bytes, 2: little-endian uint16");
@@ -96,14 +98,18 @@ RunOptions RunArguments::finish() const {
 }
 
 std::vector<NamedFile> RunArguments::outputs() const {
-  return {{"--metrics", metrics_}, {"--trace", trace_}, {"--export", export_}, {"the weights of --export", export_.empty() ? "" : export_ + ".data"}};
+  return {{"--metrics", metrics_},
+          {"--trace", trace_},
+          {"--export", export_},
+          {"the weights of --export", export_.empty() ? "" : export_ + ".data"}};
 }
 
 void RunArguments::check(const std::vector<NamedFile>& inputs) const {
   if (device_ != "cpu") throw Error(fmt::format("--device {} is not available yet; use cpu", device_));
   if (data_.empty() == tokens_.empty()) throw Error("give the training data: either --data DIR (or synthetic) or --tokens FILE");
   if (token_bytes_ != 1 && token_bytes_ != 2) throw Error(fmt::format("--token-bytes {}: must be 1 or 2", token_bytes_));
-  if (!(eval_fraction_ >= 0 && eval_fraction_ < 1)) throw Error(fmt::format("--eval-fraction {}: must be from 0 to below 1", eval_fraction_));
+  if (!(eval_fraction_ >= 0 && eval_fraction_ < 1))
+    throw Error(fmt::format("--eval-fraction {}: must be from 0 to below 1", eval_fraction_));
   if (eval_fraction_ > 0 && tokens_.empty()) throw Error("--eval-fraction goes with --tokens");
   if (options_.eval_every > 0 && !wants_eval()) throw Error("--eval-every needs --eval-data, --eval-tokens or --eval-fraction");
   if (trace_steps_ < 0 || trace_steps_ > 100000) throw Error(fmt::format("--trace-steps {}: must be from 1 to 100000, or 0", trace_steps_));

@@ -18,12 +18,13 @@ struct RunData {
 class RunArguments {
  public:
   void declare(CLI::App& command);
-  // Before anything is read, throws where an option is out of range, data is not there, or an output would overwrite an input: `inputs`, or data.
+  // Before anything is read, throws where an option is out of range, data is not there, or an output would overwrite an input: `inputs`, or
+  // data.
   void check(const std::vector<NamedFile>& inputs) const;
   // The data, checked against the plan and the options; throws before anything is allocated for the run.
   RunData open(const Plan& plan) const;
-  // Trains `plan` as the options say: data, progress, metrics, trace, export. Ctrl-C ends it at a step border, and what was asked for is still exported.
-  // `weights`: see make_executor.
+  // Trains `plan` as the options say: data, progress, metrics, trace, export. Ctrl-C ends it at a step border, and what was asked for is
+  // still exported. `weights`: see make_executor.
   void execute(const Plan& plan, const RunData& data, std::shared_ptr<WeightFiles> weights = nullptr) const;
   bool wants_eval() const { return !eval_data_.empty() || !eval_tokens_.empty() || eval_fraction_ > 0; }
 
@@ -35,7 +36,8 @@ class RunArguments {
   std::unique_ptr<DataSource> open_eval_data(const Plan& plan) const;
 
   RunOptions options_;
-  std::string data_, tokens_, eval_data_, eval_tokens_, metrics_, trace_, export_, betas_ = "0.9,0.999", schedule_ = "constant", device_ = "cpu";
+  std::string data_, tokens_, eval_data_, eval_tokens_, metrics_, trace_, export_, betas_ = "0.9,0.999", schedule_ = "constant",
+                                                                                   device_ = "cpu";
   int token_bytes_ = 1;
   int64_t trace_steps_ = 0;
   double eval_fraction_ = 0;

@@ -24,8 +24,9 @@ Plan load(const std::string& path) {
   if (plan.header.digest != plan_digest(plan)) return plan;  // damaged: refused later
   if (!std::filesystem::exists(beside, unreadable)) {
     if (std::filesystem::exists(plan.header.model_path, unreadable)) return plan;
-    throw Error(fmt::format("the plan {} was compiled from the model '{}', which is not there; put it back beside the plan, or compile again", path,
-                            plan.header.model_path));
+    throw Error(
+        fmt::format("the plan {} was compiled from the model '{}', which is not there; put it back beside the plan, or compile again", path,
+                    plan.header.model_path));
   }
   plan.header.model_path = beside.string();
   plan.header.digest = plan_digest(plan);

@@ -40,15 +40,17 @@ void write_trace(const std::string& path, const Plan& plan, const std::vector<Tr
   nlohmann::json rows = nlohmann::json::array();
   for (int rank = 0; rank < plan.header.ranks; ++rank) {
     rows.push_back(name_row("process_name", rank, 0, fmt::format("rank {}", rank)));
-    for (int stream = 0; stream < kStreams; ++stream) rows.push_back(name_row("thread_name", rank, stream, std::string(stream_name(static_cast<StreamKind>(stream)))));
+    for (int stream = 0; stream < kStreams; ++stream)
+      rows.push_back(name_row("thread_name", rank, stream, std::string(stream_name(static_cast<StreamKind>(stream)))));
   }
   for (const TraceEvent& event : events) rows.push_back(event_row(plan, event));
-  write_file(path, nlohmann::json{{"displayTimeUnit", "ms"}, {"traceEvents", rows}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  write_file(path, nlohmann::json{{"displayTimeUnit", "ms"}, {"traceEvents", rows}}.dump(-1, ' ', false,
+                                                                                         nlohmann::json::error_handler_t::replace));
   int64_t last = 0;
   for (const TraceEvent& event : events) last = std::max(last, event.train_step);
-  const char* why = last >= steps      ? ""
-                    : last == wanted   ? ", as --trace-steps says"
-                                       : ": the next has no room, as a stream keeps 65,536 events; --trace-steps N keeps the first N";
+  const char* why = last >= steps    ? ""
+                    : last == wanted ? ", as --trace-steps says"
+                                     : ": the next has no room, as a stream keeps 65,536 events; --trace-steps N keeps the first N";
   fmt::print("trace {}: steps 1 to {} of {}{}\n", path, last, steps, why);
 }
 

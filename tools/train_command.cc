@@ -30,7 +30,8 @@ void run(const Arguments& arguments) {
   }();
   const RunData data = arguments.run.open(plan);
   for (const std::string& line : plan.report_lines) fmt::print("{}\n", line);
-  fmt::print("batch {} in {} micro-batches, {} ranks, stage {}\n", plan.header.batch, plan.header.micro_batches, plan.header.ranks, plan.header.stage);
+  fmt::print("batch {} in {} micro-batches, {} ranks, stage {}\n", plan.header.batch, plan.header.micro_batches, plan.header.ranks,
+             plan.header.stage);
   fmt::print("{}\n", memory_table(plan));
   arguments.run.execute(plan, data, weights);
 }

@@ -46,7 +46,8 @@ std::vector<std::vector<NodeId>> Graph::users() const {
 
 ValueId Graph::find(const std::string& name) const {
   const auto known = names_.find(name);
-  if (known != names_.end() && known->second < static_cast<ValueId>(values.size()) && values[known->second].name == name) return known->second;
+  if (known != names_.end() && known->second < static_cast<ValueId>(values.size()) && values[known->second].name == name)
+    return known->second;
   for (ValueId id = 0; id < static_cast<ValueId>(values.size()); ++id)
     if (values[id].name == name) return id;
   return kNone;

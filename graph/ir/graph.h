@@ -16,11 +16,12 @@
 
 namespace zeroplan {
 
-// The loss as sum over weight; backward starts from the sum, and the update divides once: loss = fold of `sum` over the window / fold of `weight`.
+// The loss as sum over weight; backward starts from the sum, and the update divides once: loss = fold of `sum` over the window / fold of
+// `weight`.
 struct Loss {
-  ValueId sum = kNone;           // scalar
-  ValueId weight = kNone;        // scalar; kNone: a final sum, divided by nothing
-  std::string description;       // for reports
+  ValueId sum = kNone;      // scalar
+  ValueId weight = kNone;   // scalar; kNone: a final sum, divided by nothing
+  std::string description;  // for reports
 };
 
 // `to` is the new content of state `from` when `program` ends: in the next program it is called `from` again.
@@ -32,26 +33,26 @@ struct StateUpdate {
 
 struct Graph {
   std::vector<Value> values;
-  std::vector<Node> nodes;                       // execution order within each program; programs in enum order
+  std::vector<Node> nodes;  // execution order within each program; programs in enum order
   std::vector<Parameter> parameters;
   std::vector<Unit> units;
-  std::vector<ValueId> inputs;                   // ValueKind::input
-  std::map<std::string, ValueId> outputs;        // named outputs of the model that are still wanted
+  std::vector<ValueId> inputs;             // ValueKind::input
+  std::map<std::string, ValueId> outputs;  // named outputs of the model that are still wanted
   Loss loss;
-  Loss eval_loss;                                // of eval_step, where it exists
-  std::map<int32_t, ValueId> gradients;          // parameter -> its final gradient (micro_step)
+  Loss eval_loss;                        // of eval_step, where it exists
+  std::map<int32_t, ValueId> gradients;  // parameter -> its final gradient (micro_step)
   std::vector<StateUpdate> state_updates;
-  std::vector<SourceNode> source;                // filled by snapshot_source
+  std::vector<SourceNode> source;  // filled by snapshot_source
 
-  ValueId add_value(Value value);                // makes the name unique
-  NodeId add_node(Node node);                    // appends; sets producer of its outputs
+  ValueId add_value(Value value);  // makes the name unique
+  NodeId add_node(Node node);      // appends; sets producer of its outputs
   // Recomputes every producer and removes nothing; call after nodes were reordered, inserted or erased.
   void reindex();
   const Value& value(ValueId id) const { return values[id]; }
   Value& value(ValueId id) { return values[id]; }
   // Nodes that read the value, in order; recomputed on each call of users().
   std::vector<std::vector<NodeId>> users() const;
-  ValueId find(const std::string& name) const;   // kNone if absent
+  ValueId find(const std::string& name) const;       // kNone if absent
   void rename(ValueId id, const std::string& name);  // makes the name unique; the only way to change one
 
  private:

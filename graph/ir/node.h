@@ -23,14 +23,14 @@ std::string_view program_name(Program program);
 
 struct Node {
   OpKind op{};
-  std::vector<ValueId> inputs;   // kNone: optional input left out
+  std::vector<ValueId> inputs;  // kNone: optional input left out
   std::vector<ValueId> outputs;
   Attributes attributes;
   Program program = Program::micro_step;
-  int32_t unit = kNone;          // collectives, free, update
+  int32_t unit = kNone;  // collectives, free, update
   bool backward = false;
-  std::string origin;            // node of the model that it came from, for messages
-  std::string reason;            // why a pass put it here (gathers: what bound the prefetch)
+  std::string origin;  // node of the model that it came from, for messages
+  std::string reason;  // why a pass put it here (gathers: what bound the prefetch)
 };
 
 // One node of the training graph before sharding, kept for the verifier.

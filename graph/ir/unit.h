@@ -15,26 +15,26 @@ enum class Placement : uint8_t { replicated, sharded };
 
 // Where the bytes of a weight lie in the model: one contiguous, little-endian run of `dtype`.
 struct WeightSource {
-  std::string initializer;       // name in the model
-  std::string file;              // relative to the model's folder; empty = the model file itself
+  std::string initializer;  // name in the model
+  std::string file;         // relative to the model's folder; empty = the model file itself
   int64_t offset = 0;
   int64_t bytes = 0;
-  DType dtype = DType::f32;      // as stored
+  DType dtype = DType::f32;  // as stored
 };
 
 // Another initializer of the model that shows the same parameter: exported from it.
 struct ParameterAlias {
   std::string initializer;
-  bool transposed = false;       // 2-d: the alias holds the transpose of the parameter
+  bool transposed = false;  // 2-d: the alias holds the transpose of the parameter
 };
 
 struct Parameter {
-  std::string name;              // root name: what the exporter's original model called it, where known
+  std::string name;  // root name: what the exporter's original model called it, where known
   DType dtype = DType::f32;
-  Shape shape;                   // layout of the source
+  Shape shape;  // layout of the source
   bool trainable = true;
   WeightSource source;
-  std::vector<ParameterAlias> aliases;   // besides source.initializer
+  std::vector<ParameterAlias> aliases;  // besides source.initializer
   // Consumers (model node name, input index) to rewire on export, where an initializer that an exporter merged was split.
   std::vector<std::pair<std::string, int>> split_uses;
   std::string role_reason;
@@ -43,7 +43,7 @@ struct Parameter {
 // Parameters that are gathered, freed and reduced together.
 struct UnitParameter {
   int32_t parameter = kNone;
-  int64_t offset = 0;            // elements, multiple of 64
+  int64_t offset = 0;  // elements, multiple of 64
   int64_t elements = 0;
 };
 
@@ -53,8 +53,8 @@ struct UnitLayout {
   std::vector<UnitParameter> parameters;
   DType dtype = DType::f32;           // weights and moments
   DType gradient_dtype = DType::f32;  // gradients where they are reduced, and their accumulated shard
-  int64_t padded_elements = 0;   // shard_elements × ranks
-  int64_t shard_elements = 0;    // multiple of 64
+  int64_t padded_elements = 0;        // shard_elements × ranks
+  int64_t shard_elements = 0;         // multiple of 64
   bool trainable = true;
   Placement weights = Placement::sharded;
   Placement gradients = Placement::sharded;
@@ -65,7 +65,7 @@ struct Unit : UnitLayout {
   // State values, kNone where the unit has none. moments: by optimizer (momentum; or m, v).
   ValueId weights_state = kNone;
   ValueId gradient_shard = kNone;
-  ValueId gradient_full = kNone;           // gradients replicated
+  ValueId gradient_full = kNone;  // gradients replicated
   std::vector<ValueId> moments;
 };
 

@@ -26,10 +26,10 @@ struct Value {
   DType dtype = DType::f32;
   Shape shape;
   ValueKind kind = ValueKind::computed;
-  NodeId producer = kNone;       // kept by Graph::reindex()
-  int32_t parameter = kNone;     // a parameter, its gathered copy, or its gradient
-  int32_t unit = kNone;          // state that belongs to a unit, gathered copies, final gradients
-  ValueId copy_of = kNone;       // a gathered copy: the leaf; a view of one: the view of the leaf, which no node computes any more
+  NodeId producer = kNone;    // kept by Graph::reindex()
+  int32_t parameter = kNone;  // a parameter, its gathered copy, or its gradient
+  int32_t unit = kNone;       // state that belongs to a unit, gathered copies, final gradients
+  ValueId copy_of = kNone;    // a gathered copy: the leaf; a view of one: the view of the leaf, which no node computes any more
   HostTensor constant;
 };
 

@@ -46,26 +46,18 @@ class LossForm {
       case OpKind::transpose:
       case OpKind::cast:
       case OpKind::copy:
-      case OpKind::broadcast:
-        return analyze(node.inputs[0], depth + 1);
-      case OpKind::neg:
-        return scaled(analyze(node.inputs[0], depth + 1), -1);
-      case OpKind::mul:
-        return product(node, depth);
-      case OpKind::div:
-        return quotient(node, depth);
-      case OpKind::add:
-        return combined(node, 1, depth);
-      case OpKind::sub:
-        return combined(node, -1, depth);
+      case OpKind::broadcast: return analyze(node.inputs[0], depth + 1);
+      case OpKind::neg: return scaled(analyze(node.inputs[0], depth + 1), -1);
+      case OpKind::mul: return product(node, depth);
+      case OpKind::div: return quotient(node, depth);
+      case OpKind::add: return combined(node, 1, depth);
+      case OpKind::sub: return combined(node, -1, depth);
       case OpKind::reduce_mean:
-      case OpKind::reduce_sum:
-        return reduction(node, depth);
+      case OpKind::reduce_sum: return reduction(node, depth);
       case OpKind::cross_entropy:
         if (node.outputs[0] != id || !has_rows_of_samples(node)) return std::nullopt;
         return Form({id, kNone, "sum of cross entropies"});
-      default:
-        return std::nullopt;
+      default: return std::nullopt;
     }
   }
 
@@ -82,9 +74,7 @@ class LossForm {
     return form;
   }
 
-  ValueId times(ValueId x, double factor) {
-    return factor == 1 ? x : build_.add(OpKind::mul, {x, build_.scalar(factor, build_.dtype(x))});
-  }
+  ValueId times(ValueId x, double factor) { return factor == 1 ? x : build_.add(OpKind::mul, {x, build_.scalar(factor, build_.dtype(x))}); }
 
   // Sums over samples that were folded before the scores would not be sums.
   bool has_rows_of_samples(const Node& entropy) const { return samples_[entropy.inputs[0]].kind != SampleAxis::Kind::folded; }
@@ -211,7 +201,8 @@ Loss attach_loss(FoldingBuilder& build, ValueId loss, int64_t micro_batches, con
         fmt::format("the loss ends in node '{}', which is neither a mean nor a sum over samples, so that {} micro-batches cannot be "
                     "combined; use one micro-batch",
                     origin, micro_batches));
-  if (!agreed) return {build.reshape(loss, {}), build.scalar(1, build.dtype(loss)), fmt::format("value of node '{}', one micro-batch", origin)};
+  if (!agreed)
+    return {build.reshape(loss, {}), build.scalar(1, build.dtype(loss)), fmt::format("value of node '{}', one micro-batch", origin)};
   if (read_twice) apply_sample_count(build, *form, twice, origin);
   form->sum = build.reshape(form->sum, {});
   return *form;

@@ -20,7 +20,8 @@ ValueId row_entropies(DecodeContext& c, ValueId logits, ValueId labels, ValueId 
                                      {{Attr::axes, std::vector<int64_t>{1}}, {Attr::keepdims, int64_t{0}}});
   const ValueId entropy = c.build.add(OpKind::sub, {lse, picked});
   if (!attributes.has(Attr::ignore_index)) return entropy;
-  const ValueId ignored = c.build.add(OpKind::equal, {c.build.reshape(column, {rows}), c.build.ints({attributes.get_int(Attr::ignore_index)})});
+  const ValueId ignored =
+      c.build.add(OpKind::equal, {c.build.reshape(column, {rows}), c.build.ints({attributes.get_int(Attr::ignore_index)})});
   return c.build.add(OpKind::where, {ignored, none, entropy});
 }
 

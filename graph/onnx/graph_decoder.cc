@@ -36,8 +36,8 @@ std::vector<bool> needed_nodes(const OnnxGraph& graph, std::set<std::string> wan
 
 std::string unsupported(const OnnxNode& node, int opset) {
   const std::string domain = node.domain.empty() ? "" : node.domain + "::";
-  return fmt::format("node '{2}' ({0}{1}, opset {3}): this version has no decoder for the operator {0}{1}; export the model without it", domain, node.op, node.label(),
-                     opset);
+  return fmt::format("node '{2}' ({0}{1}, opset {3}): this version has no decoder for the operator {0}{1}; export the model without it",
+                     domain, node.op, node.label(), opset);
 }
 
 }  // namespace

@@ -99,37 +99,20 @@ std::string tensor_contents(const onnx::TensorProto& tensor) {
   }
   std::string out;
   switch (tensor.data_type()) {
-    case kOnnxFloat:
-      append<float>(out, tensor.float_data());
-      break;
-    case kOnnxDouble:
-      append<double>(out, tensor.double_data());
-      break;
-    case kOnnxInt64:
-      append<int64_t>(out, tensor.int64_data());
-      break;
-    case kOnnxUint32:
-      append<uint32_t>(out, tensor.uint64_data());
-      break;
-    case kOnnxUint64:
-      append<uint64_t>(out, tensor.uint64_data());
-      break;
-    case kOnnxInt32:
-      append<int32_t>(out, tensor.int32_data());
-      break;
+    case kOnnxFloat: append<float>(out, tensor.float_data()); break;
+    case kOnnxDouble: append<double>(out, tensor.double_data()); break;
+    case kOnnxInt64: append<int64_t>(out, tensor.int64_data()); break;
+    case kOnnxUint32: append<uint32_t>(out, tensor.uint64_data()); break;
+    case kOnnxUint64: append<uint64_t>(out, tensor.uint64_data()); break;
+    case kOnnxInt32: append<int32_t>(out, tensor.int32_data()); break;
     case kOnnxInt16:
     case kOnnxUint16:
     case kOnnxFloat16:
-    case kOnnxBfloat16:
-      append<uint16_t>(out, tensor.int32_data());
-      break;
+    case kOnnxBfloat16: append<uint16_t>(out, tensor.int32_data()); break;
     case kOnnxInt8:
     case kOnnxUint8:
-    case kOnnxBool:
-      append<uint8_t>(out, tensor.int32_data());
-      break;
-    default:
-      break;
+    case kOnnxBool: append<uint8_t>(out, tensor.int32_data()); break;
+    default: break;
   }
   return out;
 }

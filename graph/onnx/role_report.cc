@@ -6,6 +6,7 @@
 
 #include "base/type_name.h"
 #include "graph/onnx/roles.h"
+#include "graph/onnx/tensor_data.h"
 
 namespace zeroplan {
 

@@ -35,7 +35,8 @@ struct RolePlan {
   std::vector<Candidate> candidates;
   std::map<std::string, int> by_name;                     // initializer or Constant output -> candidate
   std::map<std::pair<std::string, int>, int> split_uses;  // (first output of the reading node, input) -> parameter of its own
-  std::vector<std::pair<std::string, std::string>> folded;  // initializer that folding made of another one that is there too, with other values
+  std::vector<std::pair<std::string, std::string>>
+      folded;  // initializer that folding made of another one that is there too, with other values
   std::vector<RoleRow> rows;
   std::vector<std::string> report, problems;
 };
@@ -51,7 +52,7 @@ struct TieOptions {
   Patterns tie, untie;
 };
 void tie_copies(const OnnxModel& model, WeightFiles& files, TieOptions& options, const UseMap& uses, RolePlan& plan);
-bool is_constant_valued(WeightFiles& files, const OnnxTensor& tensor);  // all elements equal, bit by bit
+bool is_constant_valued(WeightFiles& files, const OnnxTensor& tensor);          // all elements equal, bit by bit
 Role source_role(const ExporterMetadata& metadata, const std::string& source);  // of a tensor of the original model
 void refuse_folded(RolePlan& plan);
 void report_folded(const ExporterMetadata& metadata, RolePlan& plan);

@@ -49,28 +49,20 @@ bool SameSamples::node_holds(const Node& node, ValueId id, int axis, int64_t str
     return aligned_hold(node, rank(id), axis, stride);
   const ValueId x = node.inputs.empty() ? kNone : node.inputs[0];
   switch (node.op) {
-    case OpKind::fill:
-      return true;
+    case OpKind::fill: return true;
     case OpKind::reshape: {
       const AxisPart part = find_part(shape(x), inner_elements(shape(id), axis, stride), samples_);
       return part.axis >= 0 && holds(x, part.axis, part.stride);
     }
-    case OpKind::transpose:
-      return holds(x, static_cast<int>(node.attributes.get_ints(Attr::permutation)[axis]), stride);
-    case OpKind::slice:
-      return shape(x)[axis] == shape(id)[axis] && holds(x, axis, stride);
-    case OpKind::concat:
-      return joined_hold(node, rank(id), axis, stride);
+    case OpKind::transpose: return holds(x, static_cast<int>(node.attributes.get_ints(Attr::permutation)[axis]), stride);
+    case OpKind::slice: return shape(x)[axis] == shape(id)[axis] && holds(x, axis, stride);
+    case OpKind::concat: return joined_hold(node, rank(id), axis, stride);
     case OpKind::softmax:
     case OpKind::layer_norm:
-    case OpKind::rms_norm:
-      return axis + 1 < rank(id) && holds(x, axis, stride);
-    case OpKind::gather:
-      return gathered_holds(node, axis, stride);
-    case OpKind::matmul:
-      return product_holds(node, rank(id), axis, stride);
-    default:
-      return false;
+    case OpKind::rms_norm: return axis + 1 < rank(id) && holds(x, axis, stride);
+    case OpKind::gather: return gathered_holds(node, axis, stride);
+    case OpKind::matmul: return product_holds(node, rank(id), axis, stride);
+    default: return false;
   }
 }
 

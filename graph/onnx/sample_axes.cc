@@ -49,34 +49,22 @@ class Tracker {
     const SampleAxis x = in[0] == kNone ? SampleAxis{} : axes_[in[0]];
     switch (node.op) {
       case OpKind::broadcast:
-      case OpKind::copy:
-        return aligned(node, node.outputs[output]);
-      case OpKind::reshape:
-        return reshaped(node, x);
-      case OpKind::transpose:
-        return transposed(x, node.attributes.get_ints(Attr::permutation));
-      case OpKind::slice:
-        return sliced(node, x);
+      case OpKind::copy: return aligned(node, node.outputs[output]);
+      case OpKind::reshape: return reshaped(node, x);
+      case OpKind::transpose: return transposed(x, node.attributes.get_ints(Attr::permutation));
+      case OpKind::slice: return sliced(node, x);
       case OpKind::reduce_sum:
       case OpKind::reduce_mean:
-      case OpKind::reduce_max:
-        return reduced(node, x);
+      case OpKind::reduce_max: return reduced(node, x);
       case OpKind::softmax:
       case OpKind::layer_norm:
-      case OpKind::rms_norm:
-        return x.kind == Kind::axis && x.axis + 1 == rank(in[0]) ? meet(node) : aligned(node, node.outputs[output]);
-      case OpKind::matmul:
-        return product(node);
-      case OpKind::concat:
-        return concatenated(node);
-      case OpKind::gather:
-        return gathered(node, x, axes_[in[1]]);
-      case OpKind::attention:
-        return attended(node);
-      case OpKind::cross_entropy:
-        return entropy(node, output);
-      default:
-        return meet(node);
+      case OpKind::rms_norm: return x.kind == Kind::axis && x.axis + 1 == rank(in[0]) ? meet(node) : aligned(node, node.outputs[output]);
+      case OpKind::matmul: return product(node);
+      case OpKind::concat: return concatenated(node);
+      case OpKind::gather: return gathered(node, x, axes_[in[1]]);
+      case OpKind::attention: return attended(node);
+      case OpKind::cross_entropy: return entropy(node, output);
+      default: return meet(node);
     }
   }
 
@@ -117,7 +105,8 @@ class Tracker {
   SampleAxis sliced(const Node& node, SampleAxis x) const {
     if (x.kind != Kind::axis) return x;
     const int64_t round = samples_ * x.stride, start = node.attributes.get_ints(Attr::starts)[x.axis];
-    const bool whole = node.attributes.get_ints(Attr::steps)[x.axis] == 1 && start % round == 0 && shape(node.outputs[0])[x.axis] % round == 0;
+    const bool whole =
+        node.attributes.get_ints(Attr::steps)[x.axis] == 1 && start % round == 0 && shape(node.outputs[0])[x.axis] % round == 0;
     return whole ? x : meet(node);
   }
 

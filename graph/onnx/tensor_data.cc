@@ -13,7 +13,7 @@ namespace zeroplan {
 namespace {
 
 constexpr const char* kTypeNames[] = {
-    "undefined",      "float32",      "uint8",          "int8",   "uint16", "int16",      "int32",      "int64",    "string",
+    "undefined",      "float32",    "uint8",          "int8",   "uint16", "int16",      "int32",      "int64",    "string",
     "bool",           "float16",    "float64",        "uint32", "uint64", "complex64",  "complex128", "bfloat16", "float8e4m3fn",
     "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "uint4",  "int4",   "float4e2m1", "float8e8m0", "uint2",    "int2"};
 constexpr int kTypeBits[] = {0, 32, 8, 8, 16, 16, 32, 64, 0, 8, 16, 64, 32, 64, 64, 128, 16, 8, 8, 8, 8, 4, 4, 4, 8, 2, 2};
@@ -59,18 +59,12 @@ void convert(int type, const std::string& bytes, HostTensor& out) {
     case kOnnxBool:
       for (int64_t i = 0; i < n; ++i) out.set_int(i, bytes[i] != 0);
       return;
-    case kOnnxUint8:
-      return fill_ints<uint8_t>(out, bytes);
-    case kOnnxInt8:
-      return fill_ints<int8_t>(out, bytes);
-    case kOnnxUint16:
-      return fill_ints<uint16_t>(out, bytes);
-    case kOnnxInt16:
-      return fill_ints<int16_t>(out, bytes);
-    case kOnnxInt32:
-      return fill_ints<int32_t>(out, bytes);
-    default:
-      return fill_ints<int64_t>(out, bytes);
+    case kOnnxUint8: return fill_ints<uint8_t>(out, bytes);
+    case kOnnxInt8: return fill_ints<int8_t>(out, bytes);
+    case kOnnxUint16: return fill_ints<uint16_t>(out, bytes);
+    case kOnnxInt16: return fill_ints<int16_t>(out, bytes);
+    case kOnnxInt32: return fill_ints<int32_t>(out, bytes);
+    default: return fill_ints<int64_t>(out, bytes);
   }
 }
 
@@ -87,21 +81,15 @@ std::optional<DType> graph_dtype(int type, DType precision) {
     case kOnnxFloat:
     case kOnnxDouble:
     case kOnnxFloat16:
-    case kOnnxBfloat16:
-      return precision;
-    case kOnnxInt64:
-      return DType::i64;
+    case kOnnxBfloat16: return precision;
+    case kOnnxInt64: return DType::i64;
     case kOnnxInt32:
     case kOnnxInt16:
     case kOnnxInt8:
-    case kOnnxUint16:
-      return DType::i32;
-    case kOnnxUint8:
-      return DType::u8;
-    case kOnnxBool:
-      return DType::boolean;
-    default:
-      return std::nullopt;
+    case kOnnxUint16: return DType::i32;
+    case kOnnxUint8: return DType::u8;
+    case kOnnxBool: return DType::boolean;
+    default: return std::nullopt;
   }
 }
 

@@ -22,7 +22,8 @@ namespace {
 std::vector<int64_t> file_stamp(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) return {};
-  return {static_cast<int64_t>(status.st_dev), static_cast<int64_t>(status.st_ino), status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
+  return {static_cast<int64_t>(status.st_dev), static_cast<int64_t>(status.st_ino), status.st_size, status.st_mtim.tv_sec,
+          status.st_mtim.tv_nsec};
 }
 
 }  // namespace

@@ -42,19 +42,13 @@ Message child_kind(Message parent, int field) {
 
 bool is_name(Message parent, int field) {
   switch (parent) {
-    case Message::node:
-      return field <= 4 || field == 7;
-    case Message::graph:
-      return field == 2;
-    case Message::tensor:
-      return field == 8;
+    case Message::node: return field <= 4 || field == 7;
+    case Message::graph: return field == 2;
+    case Message::tensor: return field == 8;
     case Message::value_info:
-    case Message::attribute:
-      return field == 1;
-    case Message::function:
-      return field == 1 || field == 4 || field == 5 || field == 10;
-    default:
-      return false;
+    case Message::attribute: return field == 1;
+    case Message::function: return field == 1 || field == 4 || field == 5 || field == 10;
+    default: return false;
   }
 }
 
@@ -102,7 +96,8 @@ class Walk {
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
-    throw Error(fmt::format("not a valid ONNX model: {} at byte {}; the file is cut off or of another kind, so export or copy it again", what, at_));
+    throw Error(fmt::format("not a valid ONNX model: {} at byte {}; the file is cut off or of another kind, so export or copy it again",
+                            what, at_));
   }
 
   uint64_t read_varint(int64_t end) {
@@ -127,19 +122,11 @@ class Walk {
     if (tag >> 3 == 0 || tag >> 32) fail("a field number is out of range");
     const int number = static_cast<int>(tag >> 3);
     switch (tag & 7) {
-      case 0:
-        read_varint(end);
-        return;
-      case 1:
-        skip(8, end);
-        return;
-      case 5:
-        skip(4, end);
-        return;
-      case 2:
-        break;
-      default:
-        fail("a wire type that ONNX does not use");
+      case 0: read_varint(end); return;
+      case 1: skip(8, end); return;
+      case 5: skip(4, end); return;
+      case 2: break;
+      default: fail("a wire type that ONNX does not use");
     }
     const int64_t length_at = at_;
     const uint64_t length = read_varint(end);

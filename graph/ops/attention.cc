@@ -50,8 +50,10 @@ void evaluate(const Node& node, std::span<const HostTensor> in, std::span<HostTe
 
 void vjp(VjpContext& c) {
   if (c.output_gradient(1) != kNone) throw Error("attention has no gradient through its lse output");
-  if (c.needs(3)) throw Error("attention has no gradient for its mask; a trainable bias needs the unfused form (matmul, add, softmax, matmul)");
-  Attributes attributes = {{Attr::scale, c.node.attributes.get_double(Attr::scale)}, {Attr::causal, c.node.attributes.get_int(Attr::causal, 0)}};
+  if (c.needs(3))
+    throw Error("attention has no gradient for its mask; a trainable bias needs the unfused form (matmul, add, softmax, matmul)");
+  Attributes attributes = {{Attr::scale, c.node.attributes.get_double(Attr::scale)},
+                           {Attr::causal, c.node.attributes.get_int(Attr::causal, 0)}};
   std::vector<ValueId> inputs = {c.output_gradient(), c.input(0), c.input(1), c.input(2), c.output(0), c.output(1)};
   if (c.input(3) != kNone) inputs.push_back(c.input(3));
   const std::vector<ValueId> grads = c.build.add_multi(OpKind::attention_grad, std::move(inputs), std::move(attributes));

@@ -35,7 +35,8 @@ AttentionSizes check_attention(const Graph& graph, const Node& node, int first, 
   return s;
 }
 
-std::vector<double> attention_scores(const Node& node, const HostTensor& q, const HostTensor& k, const HostTensor* mask, int64_t b, int64_t h, int64_t i) {
+std::vector<double> attention_scores(const Node& node, const HostTensor& q, const HostTensor& k, const HostTensor* mask, int64_t b,
+                                     int64_t h, int64_t i) {
   const AttentionSizes s = attention_sizes(q.shape(), k.shape());
   const double scale = node.attributes.get_double(Attr::scale);
   const bool causal = node.attributes.get_int(Attr::causal, 0) != 0;
@@ -43,7 +44,8 @@ std::vector<double> attention_scores(const Node& node, const HostTensor& q, cons
   std::vector<double> scores(s.keys);
   for (int64_t j = 0; j < s.keys; ++j) {
     double dot = 0;
-    for (int64_t d = 0; d < s.depth; ++d) dot += q.get(((b * s.heads + h) * s.queries + i) * s.depth + d) * k.get(((b * s.kv_heads + kv_head) * s.keys + j) * s.depth + d);
+    for (int64_t d = 0; d < s.depth; ++d)
+      dot += q.get(((b * s.heads + h) * s.queries + i) * s.depth + d) * k.get(((b * s.kv_heads + kv_head) * s.keys + j) * s.depth + d);
     scores[j] = dot * scale;
     if (mask) scores[j] += mask->get(broadcast_index({b, h, i, j}, mask->shape()));
     if (causal && j > i + s.keys - s.queries) scores[j] = -std::numeric_limits<double>::infinity();
@@ -52,7 +54,8 @@ std::vector<double> attention_scores(const Node& node, const HostTensor& q, cons
 }
 
 double attention_flops(const Node& node, const AttentionSizes& s) {
-  const double full = 4.0 * static_cast<double>(s.batch * s.heads) * static_cast<double>(s.queries) * static_cast<double>(s.keys) * static_cast<double>(s.depth);
+  const double full = 4.0 * static_cast<double>(s.batch * s.heads) * static_cast<double>(s.queries) * static_cast<double>(s.keys) *
+                      static_cast<double>(s.depth);
   return node.attributes.get_int(Attr::causal, 0) ? full / 2 : full;
 }
 

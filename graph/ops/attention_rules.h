@@ -15,7 +15,8 @@ AttentionSizes check_attention(const Graph& graph, const Node& node, int first, 
 
 // Scores of one query: scale·q·k + mask for every key, -inf where causal masking hides it (key j is seen by query i iff j ≤ i + S - T).
 // A row without any visible key has largest = -inf.
-std::vector<double> attention_scores(const Node& node, const HostTensor& q, const HostTensor& k, const HostTensor* mask, int64_t b, int64_t h, int64_t i);
+std::vector<double> attention_scores(const Node& node, const HostTensor& q, const HostTensor& k, const HostTensor* mask, int64_t b,
+                                     int64_t h, int64_t i);
 
 double attention_flops(const Node& node, const AttentionSizes& sizes);
 

@@ -19,7 +19,8 @@ std::vector<OutputType> infer_binary(const Graph& graph, const Node& node) {
   const Value& b = operand(graph, node, 1, "b");
   expect_dtype(b, a.dtype, "b");
   const bool logical = node.op == OpKind::logical_and || node.op == OpKind::logical_or;
-  if (logical) expect_dtype(a, DType::boolean, "a");
+  if (logical)
+    expect_dtype(a, DType::boolean, "a");
   else if (a.dtype == DType::boolean && node.op != OpKind::equal)
     throw Error(fmt::format("a '{}' is boolean, which {} does not take: insert a cast", a.name, op_name(node.op)));
   return {{gives_boolean(node.op) ? DType::boolean : a.dtype, broadcast_shapes(a.shape, b.shape)}};
@@ -76,8 +77,10 @@ void evaluate_binary(const Node& node, std::span<const HostTensor> in, std::span
   const bool floating = is_floating(a.dtype());
   for_each_index(out[0].shape(), [&](const Index& index, int64_t n) {
     const int64_t ia = broadcast_index(index, a.shape()), ib = broadcast_index(index, b.shape());
-    if (floating) out[0].set(n, scalar_reference(node.op, a.get(ia), b.get(ib), 0, approximate));
-    else set_any_int(out[0], n, integer_binary(node.op, int_at(a, ia), int_at(b, ib)));
+    if (floating)
+      out[0].set(n, scalar_reference(node.op, a.get(ia), b.get(ib), 0, approximate));
+    else
+      set_any_int(out[0], n, integer_binary(node.op, int_at(a, ia), int_at(b, ib)));
   });
 }
 
@@ -149,8 +152,10 @@ void general_power_vjp(VjpContext& c) {
 
 void pow_vjp(VjpContext& c) {
   const Value& exponent = c.build.graph().value(c.input(1));
-  if (exponent.kind == ValueKind::constant && !c.needs(1)) constant_power_vjp(c, exponent.constant);
-  else general_power_vjp(c);
+  if (exponent.kind == ValueKind::constant && !c.needs(1))
+    constant_power_vjp(c, exponent.constant);
+  else
+    general_power_vjp(c);
 }
 
 // The operand that was chosen gets dy; of two equal ones each gets half.

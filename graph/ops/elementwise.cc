@@ -27,7 +27,8 @@ void check_code(const Node& node, const ElementwiseCode& code) {
     ++registers;
   }
   const OpKind last = code.instructions.back().op;
-  if (gives_boolean(last)) throw Error(fmt::format("ends in {}, whose result is boolean; a chain gives a floating-point tensor", op_name(last)));
+  if (gives_boolean(last))
+    throw Error(fmt::format("ends in {}, whose result is boolean; a chain gives a floating-point tensor", op_name(last)));
 }
 
 std::vector<OutputType> infer(const Graph& graph, const Node& node) {

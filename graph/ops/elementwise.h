@@ -11,8 +11,8 @@ namespace zeroplan {
 
 struct ElementwiseInstruction {
   OpKind op{};
-  int a = -1, b = -1, c = -1;   // registers; -1 unused
-  int approximate = 0;          // gelu, gelu_grad
+  int a = -1, b = -1, c = -1;  // registers; -1 unused
+  int approximate = 0;         // gelu, gelu_grad
 };
 
 struct ElementwiseCode {

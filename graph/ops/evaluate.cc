@@ -26,7 +26,8 @@ void evaluate_program(const Graph& graph, Program program, std::map<ValueId, Hos
         continue;
       }
       const auto found = values.find(id);
-      if (found == values.end()) throw Error(fmt::format("value '{}' has no contents to evaluate node '{}'", graph.values[id].name, node.origin));
+      if (found == values.end())
+        throw Error(fmt::format("value '{}' has no contents to evaluate node '{}'", graph.values[id].name, node.origin));
       in[i] = found->second;
     }
     std::vector<HostTensor> out = evaluate_node(graph, node, in);

@@ -30,7 +30,8 @@ const HostTensor& constant_scalar(const Graph& graph, const Node& node, int i, s
 
 int64_t range_count(const HostTensor& start, const HostTensor& limit, const HostTensor& delta) {
   if (delta.get(0) == 0) throw Error("delta is 0");
-  if (is_floating(start.dtype())) return std::max<int64_t>(0, static_cast<int64_t>(std::ceil((limit.get(0) - start.get(0)) / delta.get(0))));
+  if (is_floating(start.dtype()))
+    return std::max<int64_t>(0, static_cast<int64_t>(std::ceil((limit.get(0) - start.get(0)) / delta.get(0))));
   const int64_t span = limit.get_int(0) - start.get_int(0), step = delta.get_int(0);
   if (span == 0 || (span < 0) != (step < 0)) return 0;
   return span / step + (span % step != 0);
@@ -48,8 +49,10 @@ std::vector<OutputType> infer_range(const Graph& graph, const Node& node) {
 
 void evaluate_range(const Node&, std::span<const HostTensor> in, std::span<HostTensor> out) {
   for (int64_t i = 0; i < out[0].count(); ++i) {
-    if (is_floating(out[0].dtype())) out[0].set(i, in[0].get(0) + static_cast<double>(i) * in[2].get(0));
-    else out[0].set_int(i, in[0].get_int(0) + i * in[2].get_int(0));
+    if (is_floating(out[0].dtype()))
+      out[0].set(i, in[0].get(0) + static_cast<double>(i) * in[2].get(0));
+    else
+      out[0].set_int(i, in[0].get_int(0) + i * in[2].get_int(0));
   }
 }
 
@@ -73,7 +76,8 @@ void evaluate_trilu(const Node& node, std::span<const HostTensor> in, std::span<
   });
 }
 
-OpDef fold_def(std::vector<OutputType> (*infer)(const Graph&, const Node&), void (*evaluate)(const Node&, std::span<const HostTensor>, std::span<HostTensor>)) {
+OpDef fold_def(std::vector<OutputType> (*infer)(const Graph&, const Node&),
+               void (*evaluate)(const Node&, std::span<const HostTensor>, std::span<HostTensor>)) {
   OpDef def;
   def.infer = infer;
   def.evaluate = evaluate;

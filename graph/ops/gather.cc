@@ -49,7 +49,8 @@ void evaluate_gather(const Node& node, std::span<const HostTensor> in, std::span
 void gather_vjp(VjpContext& c) {
   if (!c.needs(0)) return;
   const Shape shape = c.build.shape(c.input(0));
-  c.set(0, c.build.add(OpKind::gather_grad, {c.output_gradient(), c.input(1)}, {{Attr::axis, axis_attribute(c.node, shape)}, {Attr::shape, shape}}));
+  c.set(0, c.build.add(OpKind::gather_grad, {c.output_gradient(), c.input(1)},
+                       {{Attr::axis, axis_attribute(c.node, shape)}, {Attr::shape, shape}}));
 }
 
 std::vector<OutputType> infer_gather_grad(const Graph& graph, const Node& node) {

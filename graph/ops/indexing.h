@@ -46,8 +46,10 @@ inline int64_t int_at(const HostTensor& tensor, int64_t i) {
 }
 
 inline void set_any_int(HostTensor& tensor, int64_t i, int64_t value) {
-  if (tensor.dtype() == DType::boolean) tensor.set(i, value != 0);
-  else tensor.set_int(i, value);
+  if (tensor.dtype() == DType::boolean)
+    tensor.set(i, value != 0);
+  else
+    tensor.set_int(i, value);
 }
 
 // Copies one element, whatever its type.

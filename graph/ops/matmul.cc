@@ -40,7 +40,8 @@ std::vector<OutputType> infer(const Graph& graph, const Node& node) {
   expect_rank(b, 1, kMaxRank, "b");
   const Product p = product_of(a.shape, b.shape);
   if (p.b[p.b.size() - 2] != p.k)
-    throw Error(fmt::format("a '{}' {} and b '{}' {} do not agree in the axis that is summed over", a.name, to_string(a.shape), b.name, to_string(b.shape)));
+    throw Error(fmt::format("a '{}' {} and b '{}' {} do not agree in the axis that is summed over", a.name, to_string(a.shape), b.name,
+                            to_string(b.shape)));
   Shape shape = batch_of(p.y);
   if (a.shape.size() > 1) shape.push_back(p.m);
   if (b.shape.size() > 1) shape.push_back(p.n);
@@ -102,8 +103,10 @@ void vjp(VjpContext& c) {
   const ValueId a = c.build.reshape(c.input(0), p.a);
   const ValueId b = c.build.reshape(c.input(1), p.b);
   const ValueId dy = c.build.reshape(c.output_gradient(), p.y);
-  if (p.b.size() == 2) flat_vjp(c, p, a, b, dy);
-  else batched_vjp(c, p, a, b, dy);
+  if (p.b.size() == 2)
+    flat_vjp(c, p, a, b, dy);
+  else
+    batched_vjp(c, p, a, b, dy);
 }
 
 // One of the last two axes is contiguous, and the other steps over at least its extent (a leading dimension, as in BLAS).

@@ -59,7 +59,8 @@ void concat_vjp(VjpContext& c) {
     start += shape[axis];
     if (!c.needs(static_cast<int>(i))) continue;
     const std::vector<int64_t> steps(shape.size(), 1);
-    c.set(static_cast<int>(i), c.build.add(OpKind::slice, {c.output_gradient()}, {{Attr::shape, shape}, {Attr::starts, starts}, {Attr::steps, steps}}));
+    c.set(static_cast<int>(i),
+          c.build.add(OpKind::slice, {c.output_gradient()}, {{Attr::shape, shape}, {Attr::starts, starts}, {Attr::steps, steps}}));
   }
 }
 
@@ -75,8 +76,10 @@ std::vector<OutputType> infer_fill(const Graph&, const Node& node) {
 void evaluate_fill(const Node& node, std::span<const HostTensor>, std::span<HostTensor> out) {
   const double value = node.attributes.get_double(Attr::value);
   for (int64_t i = 0; i < out[0].count(); ++i) {
-    if (is_integer(out[0].dtype())) out[0].set_int(i, static_cast<int64_t>(value));
-    else out[0].set(i, value);
+    if (is_integer(out[0].dtype()))
+      out[0].set_int(i, static_cast<int64_t>(value));
+    else
+      out[0].set(i, value);
   }
 }
 

@@ -19,7 +19,11 @@ struct OutputType {
 class VjpContext {
  public:
   VjpContext(Builder& build, const Node& node, std::vector<ValueId> output_gradients, std::vector<bool> needs)
-      : build(build), node(node), output_gradients_(std::move(output_gradients)), needs_(std::move(needs)), gradients_(node.inputs.size(), kNone) {}
+      : build(build),
+        node(node),
+        output_gradients_(std::move(output_gradients)),
+        needs_(std::move(needs)),
+        gradients_(node.inputs.size(), kNone) {}
 
   Builder& build;
   const Node& node;
@@ -57,7 +61,8 @@ struct OpDef {
   double (*flops)(const Graph&, const Node&) = nullptr;
   // View ops only: strides and element offset of output `output` relative to the input's storage. Throws Error on attributes that do not
   // fit the input. unit_view has none: its extents are in the unit.
-  void (*view)(const Node&, int output, const Shape& in_shape, const Strides& in_strides, Strides& out_strides, int64_t& out_offset, bool& possible) = nullptr;
+  void (*view)(const Node&, int output, const Shape& in_shape, const Strides& in_strides, Strides& out_strides, int64_t& out_offset,
+               bool& possible) = nullptr;
 };
 
 const OpDef& op_def(OpKind kind);

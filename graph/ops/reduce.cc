@@ -53,8 +53,10 @@ std::vector<T> accumulate(const Node& node, const HostTensor& x, int64_t count, 
   for_each_index(x.shape(), [&](const Index& index, int64_t n) {
     const int64_t k = broadcast_index(index, kept);
     const T value = read(n);
-    if (node.op != OpKind::reduce_max) result[k] += value;
-    else if (!seen[k] || value > result[k] || value != value) result[k] = value;
+    if (node.op != OpKind::reduce_max)
+      result[k] += value;
+    else if (!seen[k] || value > result[k] || value != value)
+      result[k] = value;
     seen[k] = true;
   });
   return result;

@@ -115,8 +115,15 @@ bool has_tanh_form(OpKind op) { return op == OpKind::gelu || op == OpKind::gelu_
 
 bool gives_boolean(OpKind op) {
   switch (op) {
-    case OpKind::logical_not: case OpKind::is_nan: case OpKind::equal: case OpKind::less: case OpKind::greater:
-    case OpKind::less_equal: case OpKind::greater_equal: case OpKind::logical_and: case OpKind::logical_or: return true;
+    case OpKind::logical_not:
+    case OpKind::is_nan:
+    case OpKind::equal:
+    case OpKind::less:
+    case OpKind::greater:
+    case OpKind::less_equal:
+    case OpKind::greater_equal:
+    case OpKind::logical_and:
+    case OpKind::logical_or: return true;
     default: return false;
   }
 }

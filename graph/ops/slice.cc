@@ -19,13 +19,15 @@ void check_slice(const Node& node, const Shape& whole, const Shape& part) {
   const auto& starts = starts_of(node);
   const auto& steps = steps_of(node);
   if (starts.size() != whole.size() || steps.size() != whole.size() || part.size() != whole.size())
-    throw Error(fmt::format("starts {}, steps {} and shape {} need one entry per axis of {}", to_string(starts), to_string(steps), to_string(part), to_string(whole)));
+    throw Error(fmt::format("starts {}, steps {} and shape {} need one entry per axis of {}", to_string(starts), to_string(steps),
+                            to_string(part), to_string(whole)));
   for (size_t i = 0; i < whole.size(); ++i) {
     if (part[i] == 0) continue;
     const int64_t last = starts[i] + (part[i] - 1) * steps[i];
     const bool inside = starts[i] >= 0 && starts[i] < whole[i] && last >= 0 && last < whole[i];
     if (part[i] < 0 || steps[i] == 0 || !inside)
-      throw Error(fmt::format("slice of axis {} (start {}, step {}, size {}) leaves the {} elements there are", i, starts[i], steps[i], part[i], whole[i]));
+      throw Error(fmt::format("slice of axis {} (start {}, step {}, size {}) leaves the {} elements there are", i, starts[i], steps[i],
+                              part[i], whole[i]));
   }
 }
 
@@ -44,7 +46,8 @@ int64_t whole_index(const Node& node, const Index& index, const Shape& whole) {
 }
 
 void evaluate_slice(const Node& node, std::span<const HostTensor> in, std::span<HostTensor> out) {
-  for_each_index(out[0].shape(), [&](const Index& index, int64_t n) { copy_element(in[0], whole_index(node, index, in[0].shape()), out[0], n); });
+  for_each_index(out[0].shape(),
+                 [&](const Index& index, int64_t n) { copy_element(in[0], whole_index(node, index, in[0].shape()), out[0], n); });
 }
 
 void slice_vjp(VjpContext& c) {
@@ -53,7 +56,8 @@ void slice_vjp(VjpContext& c) {
                        {{Attr::shape, shape}, {Attr::starts, starts_of(c.node)}, {Attr::steps, steps_of(c.node)}}));
 }
 
-void view_slice(const Node& node, int, const Shape& in_shape, const Strides& in_strides, Strides& out_strides, int64_t& out_offset, bool& possible) {
+void view_slice(const Node& node, int, const Shape& in_shape, const Strides& in_strides, Strides& out_strides, int64_t& out_offset,
+                bool& possible) {
   check_slice(node, in_shape, shape_of_result(node));
   out_strides = in_strides;
   out_offset = 0;
@@ -74,7 +78,8 @@ std::vector<OutputType> infer_slice_grad(const Graph& graph, const Node& node) {
 
 void evaluate_slice_grad(const Node& node, std::span<const HostTensor> in, std::span<HostTensor> out) {
   out[0] = HostTensor(out[0].dtype(), out[0].shape());
-  for_each_index(in[0].shape(), [&](const Index& index, int64_t n) { copy_element(in[0], n, out[0], whole_index(node, index, out[0].shape())); });
+  for_each_index(in[0].shape(),
+                 [&](const Index& index, int64_t n) { copy_element(in[0], n, out[0], whole_index(node, index, out[0].shape())); });
 }
 
 void slice_grad_vjp(VjpContext& c) {

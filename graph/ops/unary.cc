@@ -51,8 +51,10 @@ void evaluate_unary(const Node& node, std::span<const HostTensor> in, std::span<
   const HostTensor& x = in[0];
   const int approximate = static_cast<int>(node.attributes.get_int(Attr::approximate, 0));
   for (int64_t i = 0; i < x.count(); ++i) {
-    if (is_integer(x.dtype())) out[0].set_int(i, integer_unary(node.op, x.get_int(i)));
-    else out[0].set(i, scalar_reference(node.op, x.get(i), 0, 0, approximate));
+    if (is_integer(x.dtype()))
+      out[0].set_int(i, integer_unary(node.op, x.get_int(i)));
+    else
+      out[0].set(i, scalar_reference(node.op, x.get(i), 0, 0, approximate));
   }
 }
 
@@ -60,9 +62,12 @@ void evaluate_unary(const Node& node, std::span<const HostTensor> in, std::span<
 void evaluate_cast(const Node&, std::span<const HostTensor> in, std::span<HostTensor> out) {
   const HostTensor& x = in[0];
   for (int64_t i = 0; i < x.count(); ++i) {
-    if (out[0].dtype() == DType::boolean) out[0].set(i, x.get(i) != 0);
-    else if (is_floating(out[0].dtype())) out[0].set(i, x.get(i));
-    else set_any_int(out[0], i, is_floating(x.dtype()) ? static_cast<int64_t>(x.get(i)) : int_at(x, i));
+    if (out[0].dtype() == DType::boolean)
+      out[0].set(i, x.get(i) != 0);
+    else if (is_floating(out[0].dtype()))
+      out[0].set(i, x.get(i));
+    else
+      set_any_int(out[0], i, is_floating(x.dtype()) ? static_cast<int64_t>(x.get(i)) : int_at(x, i));
   }
 }
 
@@ -73,9 +78,7 @@ void abs_vjp(VjpContext& c) { c.set(0, times(c, c.output_gradient(), c.build.add
 void exp_vjp(VjpContext& c) { c.set(0, times(c, c.output_gradient(), c.output(0))); }
 void log_vjp(VjpContext& c) { c.set(0, c.build.add(OpKind::div, {c.output_gradient(), c.input(0)})); }
 void sin_vjp(VjpContext& c) { c.set(0, times(c, c.output_gradient(), c.build.add(OpKind::cos, {c.input(0)}))); }
-void cos_vjp(VjpContext& c) {
-  c.set(0, c.build.add(OpKind::neg, {times(c, c.output_gradient(), c.build.add(OpKind::sin, {c.input(0)}))}));
-}
+void cos_vjp(VjpContext& c) { c.set(0, c.build.add(OpKind::neg, {times(c, c.output_gradient(), c.build.add(OpKind::sin, {c.input(0)}))})); }
 void sqrt_vjp(VjpContext& c) {  // dy / 2y
   const ValueId half = c.build.scalar(0.5, c.build.dtype(c.output(0)));
   c.set(0, c.build.add(OpKind::div, {times(c, c.output_gradient(), half), c.output(0)}));

@@ -44,7 +44,8 @@ class GraphVerifier {
       if (id > 0 && graph_.nodes[id].program < graph_.nodes[id - 1].program) fail_node(id, "stands after a node of a later program");
       for (ValueId output : graph_.nodes[id].outputs) {
         if (!in_range(output)) fail_node(id, fmt::format("output id {} is out of range", output));
-        if (producer_[output] != kNone) fail_node(id, fmt::format("%{} is produced by node {} too", graph_.values[output].name, producer_[output]));
+        if (producer_[output] != kNone)
+          fail_node(id, fmt::format("%{} is produced by node {} too", graph_.values[output].name, producer_[output]));
         producer_[output] = id;
       }
     }
@@ -55,7 +56,8 @@ class GraphVerifier {
     for (ValueId id = 0; id < static_cast<ValueId>(graph_.values.size()); ++id) {
       const Value& value = graph_.values[id];
       if (!names.insert(value.name).second) fail(fmt::format("two values are called %{}", value.name));
-      if (value.producer != producer_[id]) fail(fmt::format("%{} has producer {}, reindex would give {}", value.name, value.producer, producer_[id]));
+      if (value.producer != producer_[id])
+        fail(fmt::format("%{} has producer {}, reindex would give {}", value.name, value.producer, producer_[id]));
       const bool leaf = value.kind != ValueKind::computed && value.kind != ValueKind::state;
       if (leaf && producer_[id] != kNone) fail_node(producer_[id], fmt::format("output %{} is a leaf", value.name));
       check_index(value.parameter, graph_.parameters.size(), "parameter of %" + value.name);
@@ -117,7 +119,8 @@ class GraphVerifier {
     } catch (const std::exception& error) {
       fail_node(id, error.what());
     }
-    if (types.size() != node.outputs.size()) fail_node(id, fmt::format("has {} outputs, its op infers {}", node.outputs.size(), types.size()));
+    if (types.size() != node.outputs.size())
+      fail_node(id, fmt::format("has {} outputs, its op infers {}", node.outputs.size(), types.size()));
     for (size_t i = 0; i < types.size(); ++i) {
       const Value& value = graph_.values[node.outputs[i]];
       if (value.dtype != types[i].dtype || value.shape != types[i].shape)

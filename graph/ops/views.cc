@@ -42,8 +42,10 @@ std::vector<Axis> merged_axes(const Shape& shape, const Strides& strides) {
   std::vector<Axis> runs;
   for (size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] == 1) continue;
-    if (!runs.empty() && runs.back().stride == shape[i] * strides[i]) runs.back() = {runs.back().size * shape[i], strides[i]};
-    else runs.push_back({shape[i], strides[i]});
+    if (!runs.empty() && runs.back().stride == shape[i] * strides[i])
+      runs.back() = {runs.back().size * shape[i], strides[i]};
+    else
+      runs.push_back({shape[i], strides[i]});
   }
   return runs;
 }
@@ -64,7 +66,8 @@ bool reshape_strides(const Shape& in_shape, const Strides& in_strides, const Sha
   return true;
 }
 
-void view_reshape(const Node& node, int, const Shape& in_shape, const Strides& in_strides, Strides& out_strides, int64_t& out_offset, bool& possible) {
+void view_reshape(const Node& node, int, const Shape& in_shape, const Strides& in_strides, Strides& out_strides, int64_t& out_offset,
+                  bool& possible) {
   check_reshape(in_shape, shape_of_result(node));
   out_offset = 0;
   possible = reshape_strides(in_shape, in_strides, shape_of_result(node), out_strides);
@@ -107,11 +110,13 @@ void transpose_vjp(VjpContext& c) {
   const Graph& graph = c.build.graph();
   const ValueId dy = c.output_gradient();
   const NodeId producer = graph.value(dy).producer;
-  const bool undone = producer != kNone && graph.nodes[producer].op == OpKind::transpose && permutation_of(graph.nodes[producer]) == permutation;
+  const bool undone =
+      producer != kNone && graph.nodes[producer].op == OpKind::transpose && permutation_of(graph.nodes[producer]) == permutation;
   c.set(0, undone ? graph.nodes[producer].inputs[0] : c.build.transpose(dy, inverse));
 }
 
-void view_transpose(const Node& node, int, const Shape& in_shape, const Strides& in_strides, Strides& out_strides, int64_t& out_offset, bool& possible) {
+void view_transpose(const Node& node, int, const Shape& in_shape, const Strides& in_strides, Strides& out_strides, int64_t& out_offset,
+                    bool& possible) {
   permuted(in_shape, permutation_of(node));
   out_strides.clear();
   for (const int64_t axis : permutation_of(node)) out_strides.push_back(in_strides[axis]);
@@ -132,7 +137,8 @@ std::vector<OutputType> infer_broadcast(const Graph& graph, const Node& node) {
 }
 
 void evaluate_broadcast(const Node&, std::span<const HostTensor> in, std::span<HostTensor> out) {
-  for_each_index(out[0].shape(), [&](const Index& index, int64_t n) { copy_element(in[0], broadcast_index(index, in[0].shape()), out[0], n); });
+  for_each_index(out[0].shape(),
+                 [&](const Index& index, int64_t n) { copy_element(in[0], broadcast_index(index, in[0].shape()), out[0], n); });
 }
 
 void broadcast_vjp(VjpContext& c) {
@@ -140,7 +146,8 @@ void broadcast_vjp(VjpContext& c) {
   c.set(0, c.build.sum_to(c.output_gradient(), shape));
 }
 
-void view_broadcast(const Node& node, int, const Shape& in_shape, const Strides& in_strides, Strides& out_strides, int64_t& out_offset, bool& possible) {
+void view_broadcast(const Node& node, int, const Shape& in_shape, const Strides& in_strides, Strides& out_strides, int64_t& out_offset,
+                    bool& possible) {
   const Shape& shape = shape_of_result(node);
   check_broadcast(in_shape, shape);
   const size_t lead = shape.size() - in_shape.size();

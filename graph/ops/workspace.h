@@ -17,7 +17,8 @@ inline int64_t attention_thread_bytes(int64_t depth, int64_t bytes) {
 }
 inline int64_t attention_workspace(int64_t threads, int64_t depth, int64_t bytes) { return threads * attention_thread_bytes(depth, bytes); }
 
-// attention_grad: the row sums Σ dy·y of all B·H·T queries first, then per thread three tiles of scores, four of depth and four numbers per query.
+// attention_grad: the row sums Σ dy·y of all B·H·T queries first, then per thread three tiles of scores, four of depth and four numbers per
+// query.
 inline int64_t attention_grad_delta_bytes(int64_t queries, int64_t bytes) { return workspace_round(queries * bytes); }
 inline int64_t attention_grad_thread_bytes(int64_t depth, int64_t bytes) {
   return workspace_round((3 * kAttentionTile * kAttentionTile + 4 * kAttentionTile + 4 * kAttentionTile * depth) * bytes);
@@ -27,7 +28,9 @@ inline int64_t attention_grad_workspace(int64_t threads, int64_t queries, int64_
 }
 
 // layer_norm_grad, rms_norm_grad: partial sums of dgamma and dbeta per chunk, [chunks, 2, C] in double.
-inline int64_t norm_grad_workspace(int64_t columns) { return workspace_round(kNormGradChunks * 2 * columns * static_cast<int64_t>(sizeof(double))); }
+inline int64_t norm_grad_workspace(int64_t columns) {
+  return workspace_round(kNormGradChunks * 2 * columns * static_cast<int64_t>(sizeof(double)));
+}
 // First row of chunk `chunk`; chunk kNormGradChunks ends at `rows`.
 inline int64_t norm_grad_chunk_start(int64_t chunk, int64_t rows) {
   return std::min(rows, chunk * ((rows + kNormGradChunks - 1) / kNormGradChunks));

@@ -10,10 +10,14 @@ void Parser::define_marks(Scanner& line, Value& value) {
   do {
     const std::string mark = line.word();
     line.expect("=");
-    if (mark == "parameter") value.parameter = line.index();
-    else if (mark == "unit") value.unit = line.index();
-    else if (mark == "copy_of") value.copy_of = ref(line);
-    else line.fail(fmt::format("'{}' is not 'parameter', 'unit' or 'copy_of';", mark));
+    if (mark == "parameter")
+      value.parameter = line.index();
+    else if (mark == "unit")
+      value.unit = line.index();
+    else if (mark == "copy_of")
+      value.copy_of = ref(line);
+    else
+      line.fail(fmt::format("'{}' is not 'parameter', 'unit' or 'copy_of';", mark));
   } while (line.accept(","));
   line.expect("}");
 }
@@ -50,9 +54,12 @@ HostTensor Parser::constant(Scanner& line, DType dtype, const Shape& shape) {
   for (int64_t i = 0; i < tensor.count(); ++i) {
     visit_dtype(dtype, [&](auto zero) {
       using T = decltype(zero);
-      if constexpr (std::is_same_v<T, float>) tensor.mutable_as<T>()[i] = line.float_number();
-      else if constexpr (std::is_same_v<T, double>) tensor.mutable_as<T>()[i] = line.number();
-      else tensor.set_int(i, line.integer());
+      if constexpr (std::is_same_v<T, float>)
+        tensor.mutable_as<T>()[i] = line.float_number();
+      else if constexpr (std::is_same_v<T, double>)
+        tensor.mutable_as<T>()[i] = line.number();
+      else
+        tensor.set_int(i, line.integer());
     });
   }
   return tensor;

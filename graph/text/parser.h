@@ -29,9 +29,9 @@ class Parser {
   Program program(Scanner& line);
   OpKind op(Scanner& line);
   Shape shape(Scanner& line);
-  ValueId ref(Scanner& line);                                   // %a or -
-  std::vector<ValueId> refs(Scanner& line);                     // (%a, -)
-  ValueId define(Scanner& line, ValueKind kind);                // %a:f32[2]{parameter=0}
+  ValueId ref(Scanner& line);                     // %a or -
+  std::vector<ValueId> refs(Scanner& line);       // (%a, -)
+  ValueId define(Scanner& line, ValueKind kind);  // %a:f32[2]{parameter=0}
   void define_marks(Scanner& line, Value& value);
   HostTensor constant(Scanner& line, DType dtype, const Shape& shape);
   Attributes attributes(Scanner& line);
@@ -56,7 +56,9 @@ class Parser {
   void parse_state_update(Scanner& line);
   // parse_nodes.cc
   template <ValueKind kind>
-  void parse_leaf(Scanner& line) { parse_leaf(line, kind); }
+  void parse_leaf(Scanner& line) {
+    parse_leaf(line, kind);
+  }
   void parse_leaf(Scanner& line, ValueKind kind);
   void parse_program(Scanner& line);
   void parse_node(Scanner& line);

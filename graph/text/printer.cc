@@ -47,8 +47,10 @@ std::string constant_text(const HostTensor& tensor) {
   for (int64_t i = 0; i < tensor.count(); ++i) {
     text += visit_dtype(tensor.dtype(), [&](auto zero) {
       using T = decltype(zero);
-      if constexpr (std::is_floating_point_v<T>) return fmt::format(" {}", tensor.as<T>()[i]);
-      else return fmt::format(" {}", tensor.get_int(i));
+      if constexpr (std::is_floating_point_v<T>)
+        return fmt::format(" {}", tensor.as<T>()[i]);
+      else
+        return fmt::format(" {}", tensor.get_int(i));
     });
   }
   return text;
@@ -116,7 +118,8 @@ class Printer {
     print("parameter {} {} {} initializer={} file={} offset={} bytes={} stored={}\n", quote(parameter.name),
           type_word(parameter.dtype, parameter.shape), parameter.trainable ? "trainable" : "frozen", quote(source.initializer),
           quote(source.file), source.offset, source.bytes, dtype_name(source.dtype));
-    for (const ParameterAlias& alias : parameter.aliases) print("  alias {}{}\n", quote(alias.initializer), alias.transposed ? " transposed" : "");
+    for (const ParameterAlias& alias : parameter.aliases)
+      print("  alias {}{}\n", quote(alias.initializer), alias.transposed ? " transposed" : "");
     for (const auto& [node, input] : parameter.split_uses) print("  split_use {} {}\n", quote(node), input);
     if (!parameter.role_reason.empty()) print("  role_reason {}\n", quote(parameter.role_reason));
   }
@@ -145,7 +148,8 @@ class Printer {
   void print_unit(const Unit& unit) {
     print("unit {} {} gradient_dtype={} padded_elements={} shard_elements={} {}", quote(unit.name), dtype_name(unit.dtype),
           dtype_name(unit.gradient_dtype), unit.padded_elements, unit.shard_elements, unit.trainable ? "trainable" : "frozen");
-    print(" weights={} gradients={} optimizer={}", placement_name(unit.weights), placement_name(unit.gradients), placement_name(unit.optimizer));
+    print(" weights={} gradients={} optimizer={}", placement_name(unit.weights), placement_name(unit.gradients),
+          placement_name(unit.optimizer));
     print(" weights_state={} gradient_shard={} gradient_full={} moments=({})\n", ref(unit.weights_state), ref(unit.gradient_shard),
           ref(unit.gradient_full), refs(unit.moments));
     for (const UnitParameter& member : unit.parameters)

@@ -13,6 +13,6 @@ namespace zeroplan {
 
 std::string print_graph(const Graph& graph);
 Graph parse_graph(const std::string& text);  // throws Error with the line
-uint64_t graph_hash(const Graph& graph);      // of the printed form
+uint64_t graph_hash(const Graph& graph);     // of the printed form
 
 }  // namespace zeroplan

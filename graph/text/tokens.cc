@@ -22,12 +22,18 @@ std::string quote(std::string_view text) {
   std::string out = "\"";
   for (char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') out += {'\\', c};
-    else if (c == '\n') out += "\\n";
-    else if (c == '\t') out += "\\t";
-    else if (c == '\r') out += "\\r";
-    else if (byte < 0x20 || byte == 0x7f) out += fmt::format("\\x{:02x}", byte);
-    else out += c;
+    if (c == '"' || c == '\\')
+      out += {'\\', c};
+    else if (c == '\n')
+      out += "\\n";
+    else if (c == '\t')
+      out += "\\t";
+    else if (c == '\r')
+      out += "\\r";
+    else if (byte < 0x20 || byte == 0x7f)
+      out += fmt::format("\\x{:02x}", byte);
+    else
+      out += c;
   }
   out += '"';
   return out;
@@ -113,7 +119,8 @@ char Scanner::escaped() {
     case 'n': return '\n';
     case 't': return '\t';
     case 'r': return '\r';
-    case '"': case '\\': return c;
+    case '"':
+    case '\\': return c;
     case 'x': {
       const int high = hex_digit();
       return static_cast<char>(high * 16 + hex_digit());

@@ -42,18 +42,12 @@ inline void fetch_run(const From* from, int64_t stride, int64_t n, T* to) {
 template <typename Fn>
 inline void visit_element(DType dtype, const Fn& fn) {
   switch (dtype) {
-    case DType::f64:
-      return fn(double{});
-    case DType::i64:
-      return fn(int64_t{});
-    case DType::i32:
-      return fn(int32_t{});
-    case DType::u8:
-      return fn(uint8_t{});
-    case DType::boolean:
-      return fn(bool{});
-    case DType::f32:
-      return fn(float{});
+    case DType::f64: return fn(double{});
+    case DType::i64: return fn(int64_t{});
+    case DType::i32: return fn(int32_t{});
+    case DType::u8: return fn(uint8_t{});
+    case DType::boolean: return fn(bool{});
+    case DType::f32: return fn(float{});
   }
   unhandled_dtype(dtype);
 }

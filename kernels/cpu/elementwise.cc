@@ -25,15 +25,12 @@ void run_single(OpKind op, const KernelArgs& args) {
 void run_elementwise_op(OpKind op, const KernelArgs& args) {
   const DType dtype = args.inputs[args.input_count - 1].dtype;  // where: not the condition
   switch (dtype) {
-    case DType::f64:
-      return run_single<double>(op, args);
+    case DType::f64: return run_single<double>(op, args);
     case DType::i64:
-    case DType::i32:
-      return run_single<int64_t>(op, args);
+    case DType::i32: return run_single<int64_t>(op, args);
     case DType::f32:
     case DType::u8:
-    case DType::boolean:
-      return run_single<float>(op, args);
+    case DType::boolean: return run_single<float>(op, args);
   }
   unhandled_dtype(dtype);
 }

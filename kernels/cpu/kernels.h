@@ -12,12 +12,9 @@ namespace zeroplan::ZP_KERNEL_NAMESPACE {
 template <typename Fn>
 inline void visit_floating(DType dtype, const Fn& fn) {
   switch (dtype) {
-    case DType::f32:
-      return fn(float{});
-    case DType::f64:
-      return fn(double{});
-    default:
-      unhandled_dtype(dtype);
+    case DType::f32: return fn(float{});
+    case DType::f64: return fn(double{});
+    default: unhandled_dtype(dtype);
   }
 }
 }  // namespace zeroplan::ZP_KERNEL_NAMESPACE

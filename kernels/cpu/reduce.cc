@@ -164,16 +164,11 @@ void run_reduce(const KernelArgs& args, bool mean) {
     reduce<Op, T, decltype(sum)>(s, static_cast<const T*>(x.data), static_cast<T*>(y.data), by, args.threads);
   };
   switch (x.dtype) {
-    case DType::f32:
-      return run(float{}, double{}, divisor);
-    case DType::f64:
-      return run(double{}, double{}, divisor);
-    case DType::i64:
-      return run(int64_t{}, int64_t{}, 1);
-    case DType::i32:
-      return run(int32_t{}, int64_t{}, 1);
-    default:
-      unhandled_dtype(x.dtype);
+    case DType::f32: return run(float{}, double{}, divisor);
+    case DType::f64: return run(double{}, double{}, divisor);
+    case DType::i64: return run(int64_t{}, int64_t{}, 1);
+    case DType::i32: return run(int32_t{}, int64_t{}, 1);
+    default: unhandled_dtype(x.dtype);
   }
 }
 

@@ -12,14 +12,11 @@ template <typename Fn>
 inline void visit_width(DType dtype, const Fn& fn) {
   switch (dtype) {
     case DType::f32:
-    case DType::i32:
-      return fn(uint32_t{});
+    case DType::i32: return fn(uint32_t{});
     case DType::f64:
-    case DType::i64:
-      return fn(uint64_t{});
+    case DType::i64: return fn(uint64_t{});
     case DType::u8:
-    case DType::boolean:
-      return fn(uint8_t{});
+    case DType::boolean: return fn(uint8_t{});
   }
   unhandled_dtype(dtype);
 }

@@ -12,17 +12,12 @@ namespace {
 
 double read_scalar(const TensorView& x) {
   switch (x.dtype) {
-    case DType::f32:
-      return *static_cast<const float*>(x.data);
-    case DType::f64:
-      return *static_cast<const double*>(x.data);
-    case DType::i64:
-      return static_cast<double>(*static_cast<const int64_t*>(x.data));
-    case DType::i32:
-      return *static_cast<const int32_t*>(x.data);
+    case DType::f32: return *static_cast<const float*>(x.data);
+    case DType::f64: return *static_cast<const double*>(x.data);
+    case DType::i64: return static_cast<double>(*static_cast<const int64_t*>(x.data));
+    case DType::i32: return *static_cast<const int32_t*>(x.data);
     case DType::u8:
-    case DType::boolean:
-      return *static_cast<const uint8_t*>(x.data);
+    case DType::boolean: return *static_cast<const uint8_t*>(x.data);
   }
   unhandled_dtype(x.dtype);
 }

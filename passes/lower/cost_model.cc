@@ -7,9 +7,9 @@
 namespace zeroplan {
 namespace {
 
-constexpr double kFlopsPerUs = 50e3;            // 50 GFLOP/s
-constexpr double kBytesPerUs = 10e3;            // 10 GB/s
-constexpr double kCollectiveBytesPerUs = 5e3;   // 5 GB/s
+constexpr double kFlopsPerUs = 50e3;           // 50 GFLOP/s
+constexpr double kBytesPerUs = 10e3;           // 10 GB/s
+constexpr double kCollectiveBytesPerUs = 5e3;  // 5 GB/s
 
 double value_bytes(const Graph& graph, ValueId id) {
   return id == kNone ? 0 : static_cast<double>(elements(graph.values[id].shape) * dtype_bytes(graph.values[id].dtype));

@@ -68,7 +68,8 @@ class Emitter {
       if (unit.gradient_shard != kNone) planned.gradient_tensor = tables.tensor(unit.gradient_shard);
       for (ValueId moment : unit.moments) planned.moment_tensors.push_back(tables.tensor(moment));
       const int64_t bytes = unit.padded_elements * dtype_bytes(unit.dtype);
-      if (unit.weights == Placement::sharded) planned.slot_class = slot_classes.emplace(bytes, static_cast<int32_t>(slot_classes.size())).first->second;
+      if (unit.weights == Placement::sharded)
+        planned.slot_class = slot_classes.emplace(bytes, static_cast<int32_t>(slot_classes.size())).first->second;
       for (const UnitParameter& member : unit.parameters) {
         plan_.parameters[member.parameter].unit = static_cast<int32_t>(i);
         plan_.parameters[member.parameter].offset = member.offset;

@@ -22,7 +22,12 @@ StepKind step_kind(OpKind op) {
 }  // namespace
 
 StepEmitter::StepEmitter(const Graph& graph, const StorageGroups& storage, PlanTables& tables, int ranks)
-    : graph_(graph), storage_(storage), tables_(tables), ranks_(ranks), whole_value_(storage.groups.size(), kNone), gathers_(graph.units.size(), 0) {}
+    : graph_(graph),
+      storage_(storage),
+      tables_(tables),
+      ranks_(ranks),
+      whole_value_(storage.groups.size(), kNone),
+      gathers_(graph.units.size(), 0) {}
 
 Step StepEmitter::emit(NodeId id) {
   const Node& node = graph_.nodes[id];

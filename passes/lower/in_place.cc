@@ -60,7 +60,8 @@ std::vector<std::pair<int32_t, int32_t>> InPlace::pairs(NodeId id) const {
 
 bool InPlace::may_share(NodeId id, int output, int input) const {
   const Node& node = graph_.nodes[id];
-  if (output >= static_cast<int>(node.outputs.size()) || input >= static_cast<int>(node.inputs.size()) || node.inputs[input] == kNone) return false;
+  if (output >= static_cast<int>(node.outputs.size()) || input >= static_cast<int>(node.inputs.size()) || node.inputs[input] == kNone)
+    return false;
   const Value& from = graph_.values[node.inputs[input]];
   const Value& to = graph_.values[node.outputs[output]];
   const Layout& layout = storage_.layouts[node.inputs[input]];

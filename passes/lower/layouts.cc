@@ -82,7 +82,8 @@ std::vector<Layout> value_layouts(const Graph& graph) {
   std::vector<Layout> layouts = root_layouts(graph);
   for (const Node& node : graph.nodes)
     if (is_view(node))
-      for (int i = 0; i < static_cast<int>(node.outputs.size()); ++i) layouts[node.outputs[i]] = view_layout(graph, node, i, layouts[node.inputs[0]]);
+      for (int i = 0; i < static_cast<int>(node.outputs.size()); ++i)
+        layouts[node.outputs[i]] = view_layout(graph, node, i, layouts[node.inputs[0]]);
   return layouts;
 }
 

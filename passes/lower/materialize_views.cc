@@ -16,8 +16,10 @@ class Materializer {
 
   bool run() {
     for (NodeId id = 0; id < static_cast<NodeId>(graph_.nodes.size()); ++id) {
-      if (is_view(graph_.nodes[id])) lay_out_view(id);
-      else check_operands(id);
+      if (is_view(graph_.nodes[id]))
+        lay_out_view(id);
+      else
+        check_operands(id);
     }
     return edits_.apply();
   }
@@ -31,7 +33,8 @@ class Materializer {
       graph_.nodes[id].inputs[0] = copied;
     }
     const Node& node = graph_.nodes[id];
-    for (int i = 0; i < static_cast<int>(node.outputs.size()); ++i) layouts_[node.outputs[i]] = view_layout(graph_, node, i, layouts_[node.inputs[0]]);
+    for (int i = 0; i < static_cast<int>(node.outputs.size()); ++i)
+      layouts_[node.outputs[i]] = view_layout(graph_, node, i, layouts_[node.inputs[0]]);
   }
 
   bool takes(const Node& node, int input) const {

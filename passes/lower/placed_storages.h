@@ -17,7 +17,8 @@ class PlacedStorages {
       if (chunk->earliest > last || chunk->latest < first) continue;
       for (int block = 0; block < chunk->count; block += kBlock) {
         int any = 0;  // branch-free, so that compilers use vector instructions
-        for (int i = block; i < block + kBlock; ++i) any |= static_cast<int>(chunk->last[i] >= first) & static_cast<int>(chunk->first[i] <= last);
+        for (int i = block; i < block + kBlock; ++i)
+          any |= static_cast<int>(chunk->last[i] >= first) & static_cast<int>(chunk->first[i] <= last);
         if (any == 0) continue;
         for (int i = block; i < block + kBlock; ++i)
           if (chunk->last[i] >= first && chunk->first[i] <= last && !fn(chunk->begin[i], chunk->end[i])) return;

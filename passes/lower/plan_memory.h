@@ -13,7 +13,7 @@ struct MemoryRequest {
 struct MemoryPlan {
   std::vector<int64_t> offsets;  // by request, multiples of kArenaAlignment
   int64_t bytes = 0;
-  int64_t lower_bound = 0;       // largest sum of live bytes, each storage rounded up to the alignment
+  int64_t lower_bound = 0;  // largest sum of live bytes, each storage rounded up to the alignment
 };
 
 // Best fit in several orders; the smallest result is kept.

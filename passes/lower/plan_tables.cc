@@ -5,8 +5,13 @@
 namespace zeroplan {
 
 PlanTables::PlanTables(const Graph& graph, const StorageGroups& storage, Plan& plan)
-    : graph_(graph), storage_(storage), plan_(plan), tensor_of_(graph.values.size(), kNone), value_of_(graph.values.size(), kNone),
-      whole_of_(storage.groups.size(), kNone), parameter_value_(graph.parameters.size(), kNone) {
+    : graph_(graph),
+      storage_(storage),
+      plan_(plan),
+      tensor_of_(graph.values.size(), kNone),
+      value_of_(graph.values.size(), kNone),
+      whole_of_(storage.groups.size(), kNone),
+      parameter_value_(graph.parameters.size(), kNone) {
   for (const SourceNode& node : graph.source) {
     SourceNode mapped = node;
     for (ValueId& input : mapped.inputs) input = this->value(input);
@@ -35,7 +40,8 @@ int32_t PlanTables::tensor(ValueId id) {
   const StorageGroup& group = storage_.groups[place.group];
   const Value& value = graph_.values[id];
   // All contents of a state are seen through its one tensor.
-  if (group.owner != kNone && group.owner != id && layout.root == id && place.offset == 0 && value.shape == graph_.values[group.owner].shape)
+  if (group.owner != kNone && group.owner != id && layout.root == id && place.offset == 0 &&
+      value.shape == graph_.values[group.owner].shape)
     return tensor_of_[id] = tensor(group.owner);
   // The token of fill_padding stands for the whole reduce buffer.
   const bool token = group.kind == TensorKind::reduce_buffer && layout.root == id && value.parameter == kNone && value.unit != kNone;

@@ -15,7 +15,7 @@ class PlanTables {
   // `storage` has its offsets. Adds to `plan`, which must outlive this. Values of the source graph come first.
   PlanTables(const Graph& graph, const StorageGroups& storage, Plan& plan);
 
-  Operand operand(ValueId value);                  // {kNone, kNone} for kNone
+  Operand operand(ValueId value);  // {kNone, kNone} for kNone
   int32_t tensor(ValueId value);
   // The whole buffer of a group that holds a unit: a slot, a reduce buffer, replicated weights.
   int32_t whole_tensor(int32_t group);
@@ -34,10 +34,10 @@ class PlanTables {
   const Graph& graph_;
   const StorageGroups& storage_;
   Plan& plan_;
-  std::vector<int32_t> tensor_of_, value_of_;      // by value
-  std::vector<int32_t> whole_of_;                  // by group
-  std::map<int32_t, int32_t> own_part_of_;         // by unit
-  std::vector<int32_t> parameter_value_;           // by parameter
+  std::vector<int32_t> tensor_of_, value_of_;  // by value
+  std::vector<int32_t> whole_of_;              // by group
+  std::map<int32_t, int32_t> own_part_of_;     // by unit
+  std::vector<int32_t> parameter_value_;       // by parameter
 };
 
 }  // namespace zeroplan

@@ -12,7 +12,11 @@ namespace {
 class Scheduler {
  public:
   explicit Scheduler(Graph& graph)
-      : graph_(graph), roots_(view_roots(graph)), readers_(graph.users()), last_read_(graph.values.size(), kNone), target_(graph.nodes.size(), kNone) {
+      : graph_(graph),
+        roots_(view_roots(graph)),
+        readers_(graph.users()),
+        last_read_(graph.values.size(), kNone),
+        target_(graph.nodes.size(), kNone) {
     for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes.size()); ++id)
       for (ValueId input : graph.nodes[id].inputs)
         if (input != kNone) last_read_[roots_[input]] = id;
@@ -48,7 +52,8 @@ class Scheduler {
     NodeId first = kNone;
     for (ValueId output : graph_.nodes[id].outputs)
       for (NodeId reader : readers_[output])
-        if (graph_.nodes[reader].program == graph_.nodes[id].program && (first == kNone || target_[reader] < first)) first = target_[reader];
+        if (graph_.nodes[reader].program == graph_.nodes[id].program && (first == kNone || target_[reader] < first))
+          first = target_[reader];
     return first;
   }
 

@@ -35,7 +35,8 @@ class Grouper {
  private:
   void number_steps() {
     int next[kPrograms] = {};
-    for (const Node& node : graph_.nodes) out_.step_of.push_back(op_class(node.op) == OpClass::view ? kNone : next[static_cast<int>(node.program)]++);
+    for (const Node& node : graph_.nodes)
+      out_.step_of.push_back(op_class(node.op) == OpClass::view ? kNone : next[static_cast<int>(node.program)]++);
   }
 
   int64_t bytes_of(ValueId id) const { return elements(graph_.values[id].shape) * dtype_bytes(graph_.values[id].dtype); }
@@ -118,7 +119,8 @@ class Grouper {
     out_.in_place[id] = in_place_.pairs(id);
     for (const auto& [output, input] : out_.in_place[id]) share(node.outputs[output], out_.layouts[node.inputs[input]].root);
     for (ValueId output : node.outputs)
-      if (out_.places[output].group == kNone) put(output, {add_group(TensorKind::activation, Arena::transient, node.program, bytes_of(output), kNone), 0});
+      if (out_.places[output].group == kNone)
+        put(output, {add_group(TensorKind::activation, Arena::transient, node.program, bytes_of(output), kNone), 0});
     const OpDef& def = op_def(node.op);
     const int64_t scratch = def.workspace ? def.workspace(graph_, node, options_.threads) : 0;
     if (scratch > 0) out_.workspace_of[id] = add_group(TensorKind::workspace, Arena::transient, node.program, scratch, kNone);

@@ -16,10 +16,10 @@ struct StorageGroup {
   Arena arena = Arena::transient;
   Program program = Program::micro_step;  // transient: the only program in which it lives
   int64_t bytes = 0;
-  int first = -1, last = -1;              // transient: steps of the program, -1 while untouched
+  int first = -1, last = -1;  // transient: steps of the program, -1 while untouched
   int32_t unit = kNone;
-  ValueId owner = kNone;                  // state, constant or input that it is for
-  int64_t offset = 0;                     // in the arena, once planned
+  ValueId owner = kNone;  // state, constant or input that it is for
+  int64_t offset = 0;     // in the arena, once planned
 };
 
 struct Place {
@@ -28,13 +28,13 @@ struct Place {
 };
 
 struct StorageGroups {
-  std::vector<Layout> layouts;            // by value
-  std::vector<int> step_of;               // by node: index among the steps of its program, kNone for views
+  std::vector<Layout> layouts;  // by value
+  std::vector<int> step_of;     // by node: index among the steps of its program, kNone for views
   std::vector<StorageGroup> groups;
-  std::vector<Place> places;              // by value that is a root
+  std::vector<Place> places;                                       // by value that is a root
   std::vector<std::vector<std::pair<int32_t, int32_t>>> in_place;  // by node: (output, input)
-  std::vector<int32_t> buffer_of;         // by node: slot of a gather_weights or free_unit, buffer of a reduce_scatter or export_unit
-  std::vector<int32_t> workspace_of;      // by node
+  std::vector<int32_t> buffer_of;     // by node: slot of a gather_weights or free_unit, buffer of a reduce_scatter or export_unit
+  std::vector<int32_t> workspace_of;  // by node
 };
 
 StorageGroups group_storage(const Graph& graph, const CompileOptions& options);

@@ -14,9 +14,9 @@ struct PermutedValue {
 };
 
 struct AttentionMatch {
-  PermutedValue q, k;     // [.., T, D], [.., S, D]; scales taken off
-  ValueId v = kNone;      // [.., S, D]
-  ValueId mask = kNone;   // additive, not scaled; kNone where causal or without effect
+  PermutedValue q, k;    // [.., T, D], [.., S, D]; scales taken off
+  ValueId v = kNone;     // [.., S, D]
+  ValueId mask = kNone;  // additive, not scaled; kNone where causal or without effect
   double scale = 1;
   bool causal = false;
   NodeId probabilities = kNone;  // the softmax node

@@ -42,8 +42,10 @@ std::map<ValueId, ValueId> equal_constants(const Graph& graph) {
     const auto [first, last] = seen.equal_range(hash);
     auto match = first;
     while (match != last && !(graph.values[match->second].constant == value.constant)) ++match;
-    if (match != last) same[id] = match->second;
-    else seen.emplace(hash, id);
+    if (match != last)
+      same[id] = match->second;
+    else
+      seen.emplace(hash, id);
   }
   return same;
 }

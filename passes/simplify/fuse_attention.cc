@@ -54,7 +54,8 @@ class AttentionFuser {
     ungroup(build, k, v);
     std::vector<ValueId> inputs = {q, k, v};
     if (mask != kNone) inputs.push_back(mask);
-    const Attributes attributes = {{Attr::scale, meant_scale(match.scale, graph_.values[q].shape.back())}, {Attr::causal, int64_t{match.causal}}};
+    const Attributes attributes = {{Attr::scale, meant_scale(match.scale, graph_.values[q].shape.back())},
+                                   {Attr::causal, int64_t{match.causal}}};
     if (!flat) {
       edits_.place();
       edits_.become(id, OpKind::attention, inputs, attributes);
@@ -103,7 +104,8 @@ class AttentionFuser {
     const Node* outer = producer_of(graph_, id, OpKind::reshape);
     const Node* repeat = outer ? producer_of(graph_, outer->inputs[0], OpKind::broadcast) : nullptr;
     if (!repeat) return kNone;
-    const Shape &from = graph_.values[repeat->inputs[0]].shape, &to = graph_.values[repeat->outputs[0]].shape, &merged = graph_.values[id].shape;
+    const Shape &from = graph_.values[repeat->inputs[0]].shape, &to = graph_.values[repeat->outputs[0]].shape,
+                &merged = graph_.values[id].shape;
     if (from.size() != 5 || to.size() != 5 || merged.size() != 4 || from[2] != 1) return kNone;
     const bool only_heads = from[0] == to[0] && from[1] == to[1] && from[3] == to[3] && from[4] == to[4];
     const bool merged_heads = merged[0] == to[0] && merged[1] == to[1] * to[2] && merged[2] == to[3] && merged[3] == to[4];

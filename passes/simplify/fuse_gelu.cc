@@ -13,9 +13,9 @@ constexpr int kSearchDepth = 8;
 
 // gelu: Hendrycks and Gimpel 2016, exact and tanh forms; silu: x · sigmoid(x).
 struct Form {
-  OpKind inner;          // tanh, erf, sigmoid: t = inner(u)
-  Polynomial argument;   // u in x
-  Polynomial result;     // y in x and t
+  OpKind inner;         // tanh, erf, sigmoid: t = inner(u)
+  Polynomial argument;  // u in x
+  Polynomial result;    // y in x and t
   OpKind op;
   int64_t approximate;
 };
@@ -66,7 +66,12 @@ class ActivationFuser {
     const Node* node = producer_of(graph_, id);
     if (!node) return;
     switch (node->op) {
-      case OpKind::add: case OpKind::sub: case OpKind::mul: case OpKind::div: case OpKind::pow: case OpKind::neg:
+      case OpKind::add:
+      case OpKind::sub:
+      case OpKind::mul:
+      case OpKind::div:
+      case OpKind::pow:
+      case OpKind::neg:
         for (ValueId input : node->inputs) collect_operands(input, depth - 1, found);
         break;
       default: break;
@@ -80,8 +85,10 @@ class ActivationFuser {
       const ValueId y = graph_.nodes[user].outputs[0];
       const std::optional<Polynomial> value = polynomial_of(graph_, y, x, t);
       if (!value) continue;
-      if (nearly_equal(*value, form.result)) found.insert(user);
-      else collect_results(y, x, t, form, depth - 1, found);
+      if (nearly_equal(*value, form.result))
+        found.insert(user);
+      else
+        collect_results(y, x, t, form, depth - 1, found);
     }
   }
 

@@ -44,7 +44,8 @@ class Expansion {
 
  private:
   static std::optional<Polynomial> scale(std::optional<Polynomial> p, double by) {
-    if (p) for (auto& [powers, c] : *p) c *= by;
+    if (p)
+      for (auto& [powers, c] : *p) c *= by;
     return p;
   }
 
@@ -81,7 +82,9 @@ class Expansion {
 
 }  // namespace
 
-std::optional<Polynomial> polynomial_of(const Graph& graph, ValueId id, ValueId x, ValueId t) { return Expansion(graph, x, t).of(id, kMaxDepth); }
+std::optional<Polynomial> polynomial_of(const Graph& graph, ValueId id, ValueId x, ValueId t) {
+  return Expansion(graph, x, t).of(id, kMaxDepth);
+}
 
 bool nearly_equal(const Polynomial& a, const Polynomial& b) {
   Polynomial difference = a;

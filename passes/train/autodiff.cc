@@ -74,11 +74,14 @@ class Autodiff {
     for (NodeId id = 0; id < forward_; ++id) {
       const Node& node = graph_.nodes[id];
       if (on_path_[id] && !op_def(node.op).vjp)
-        problems.push_back(fmt::format("node '{}' ({}, computes '{}')", node.origin, op_name(node.op), graph_.values[node.outputs[0]].name));
+        problems.push_back(
+            fmt::format("node '{}' ({}, computes '{}')", node.origin, op_name(node.op), graph_.values[node.outputs[0]].name));
     }
     if (problems.empty()) return;
-    throw ErrorList("these nodes stand between a trainable parameter and the loss, but their operators have no gradient; freeze the "
-                    "parameters behind them (--freeze) or export the model without them", problems);
+    throw ErrorList(
+        "these nodes stand between a trainable parameter and the loss, but their operators have no gradient; freeze the "
+        "parameters behind them (--freeze) or export the model without them",
+        problems);
   }
 
   void seed() {

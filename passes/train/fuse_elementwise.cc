@@ -16,8 +16,10 @@ class ElementwiseFuser {
       if (may_stand(graph_.nodes[id])) grow(id, absorbed);
     GraphEdits edits(graph_);
     for (NodeId id = 0; id < static_cast<NodeId>(graph_.nodes.size()); ++id) {
-      if (absorbed[id]) edits.erase(id);
-      else if (chains_[id].steps.size() > 1) write(id);
+      if (absorbed[id])
+        edits.erase(id);
+      else if (chains_[id].steps.size() > 1)
+        write(id);
     }
     return edits.apply();
   }
@@ -46,8 +48,10 @@ class ElementwiseFuser {
     for (ValueId input : node.inputs) {
       if (joined.count(input) || !may_join(input, id)) continue;
       joined[input] = &chains_[graph_.values[input].producer];
-      if (std::optional<ElementwiseChain> chain = join_chains(node, joined)) chains_[id] = std::move(*chain);
-      else joined.erase(input);
+      if (std::optional<ElementwiseChain> chain = join_chains(node, joined))
+        chains_[id] = std::move(*chain);
+      else
+        joined.erase(input);
     }
     for (const auto& [input, chain] : joined) absorbed[graph_.values[input].producer] = true;
   }

@@ -63,7 +63,8 @@ class Recomputer {
     const ValueId result = node.outputs[0];
     const Reads& reads = reads_[result];
     if (reads.last == kNone || bytes_of(result) < kSmallest || kept_.count(result)) return false;
-    return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) { return input == kNone || is_there(input, reads.first, bytes_of(result)); });
+    return std::all_of(node.inputs.begin(), node.inputs.end(),
+                       [&](ValueId input) { return input == kNone || is_there(input, reads.first, bytes_of(result)); });
   }
 
   // The operand is in memory at the backward's node `at`, whether or not it is read there.

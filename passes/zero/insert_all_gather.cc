@@ -16,7 +16,12 @@ namespace {
 class Rewirer {
  public:
   Rewirer(Graph& graph, GraphEdits& edits, std::vector<int>& counts)
-      : graph_(graph), edits_(edits), counts_(counts), shown_(shown_parameters(graph)), unit_of_(parameter_units(graph)), leaves_(parameter_leaves(graph)) {}
+      : graph_(graph),
+        edits_(edits),
+        counts_(counts),
+        shown_(shown_parameters(graph)),
+        unit_of_(parameter_units(graph)),
+        leaves_(parameter_leaves(graph)) {}
 
   // The interval's gather (or the unit's view of replicated weights) before its first use, and its uses rewired.
   void rewire(const UseInterval& interval) {

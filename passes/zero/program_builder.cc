@@ -23,7 +23,8 @@ void ProgramBuilder::change(Node node, const std::vector<ValueId>& changed) {
 
 void ProgramBuilder::zero(ValueId state) {
   Node fill = node(OpKind::fill, {}, graph_.values[state].unit);
-  fill.attributes = {{Attr::value, 0.0}, {Attr::shape, graph_.values[state].shape}, {Attr::dtype, std::string(dtype_name(graph_.values[state].dtype))}};
+  fill.attributes = {
+      {Attr::value, 0.0}, {Attr::shape, graph_.values[state].shape}, {Attr::dtype, std::string(dtype_name(graph_.values[state].dtype))}};
   change(std::move(fill), {state});
 }
 

@@ -17,15 +17,16 @@ namespace {
 
 class Grouper {
  public:
-  Grouper(const Graph& graph, const CompileOptions& options) : graph_(graph), uses_(forward_uses(graph)), target_(target_unit_bytes(graph, options)) {
+  Grouper(const Graph& graph, const CompileOptions& options)
+      : graph_(graph), uses_(forward_uses(graph)), target_(target_unit_bytes(graph, options)) {
     order_by_first_use();
     match_patterns(options.unit_patterns);
   }
 
   std::vector<ParameterGroup> run() {
     cut_forward();
-    std::map<std::string, size_t> by_pattern;               // pattern key -> group
-    std::map<std::vector<int>, std::vector<int32_t>> far;   // parameters with the same far-apart uses
+    std::map<std::string, size_t> by_pattern;              // pattern key -> group
+    std::map<std::vector<int>, std::vector<int32_t>> far;  // parameters with the same far-apart uses
     for (int32_t p : order_) {
       if (!pattern_key_[p].empty()) {
         add_to_pattern(by_pattern, p);
@@ -43,7 +44,9 @@ class Grouper {
   }
 
  private:
-  int first_use(int32_t p) const { return uses_.positions[p].empty() ? static_cast<int>(uses_.crossing.size()) + 1 : uses_.positions[p].front(); }
+  int first_use(int32_t p) const {
+    return uses_.positions[p].empty() ? static_cast<int>(uses_.crossing.size()) + 1 : uses_.positions[p].front();
+  }
 
   void order_by_first_use() {
     for (int32_t p = 0; p < static_cast<int32_t>(graph_.parameters.size()); ++p) order_.push_back(p);
@@ -115,7 +118,8 @@ class Grouper {
     const bool trainable = gets_gradient(graph_, p);
     Open& open = open_[trainable];
     open.group.trainable = open.segment.trainable = trainable;
-    const bool other_type = !open.segment.parameters.empty() && graph_.parameters[open.segment.parameters[0]].dtype != graph_.parameters[p].dtype;
+    const bool other_type =
+        !open.segment.parameters.empty() && graph_.parameters[open.segment.parameters[0]].dtype != graph_.parameters[p].dtype;
     if (segment != open.segment_id || other_type) merge_segment(open);
     open.segment_id = segment;
     open.segment.parameters.push_back(p);
@@ -170,8 +174,9 @@ class Grouper {
   }
 
   void sort_groups() {
-    std::stable_sort(groups_.begin(), groups_.end(),
-                     [&](const ParameterGroup& a, const ParameterGroup& b) { return first_use(a.parameters[0]) < first_use(b.parameters[0]); });
+    std::stable_sort(groups_.begin(), groups_.end(), [&](const ParameterGroup& a, const ParameterGroup& b) {
+      return first_use(a.parameters[0]) < first_use(b.parameters[0]);
+    });
   }
 
   const Graph& graph_;

@@ -19,7 +19,8 @@ struct ParameterGroup {
   std::vector<int32_t> parameters;  // by first use
   bool trainable = true;
 };
-// Every parameter in exactly one group; groups by first use. A group between cuts that is below an eighth of the target joins a neighbour. Throws Error for a pattern that is malformed or matches nothing.
+// Every parameter in exactly one group; groups by first use. A group between cuts that is below an eighth of the target joins a neighbour.
+// Throws Error for a pattern that is malformed or matches nothing.
 std::vector<ParameterGroup> group_parameters(const Graph& graph, const CompileOptions& options);
 
 // Trainable, and reached by the gradient.

@@ -30,7 +30,8 @@ void add_unit_state(Graph& graph, int32_t id) {
   unit.weights_state = add_state(graph, name + ".weights", dtype, unit.weights == Placement::sharded ? shard : whole, id);
   if (!unit.trainable) return;
   unit.gradient_shard = add_state(graph, name + ".gradient", unit.gradient_dtype, shard, id);
-  if (unit.gradients == Placement::replicated) unit.gradient_full = add_state(graph, name + ".gradient_full", unit.gradient_dtype, whole, id);
+  if (unit.gradients == Placement::replicated)
+    unit.gradient_full = add_state(graph, name + ".gradient_full", unit.gradient_dtype, whole, id);
 }
 
 std::vector<ValueId> parameter_leaves(const Graph& graph) {

@@ -33,7 +33,8 @@ class Communicator {
   virtual void all_gather(const void* shard, void* full, int64_t shard_bytes, Stream& stream) = 0;
   // Ordered fold of the own shard: accumulator = ((accumulator + full of rank 0) + full of rank 1) + … over the first `contributors`
   // ranks, element by element in `dtype`, no fused multiply-add. `full` holds size() × shard_elements elements.
-  virtual void reduce_scatter(const void* full, void* accumulator, int64_t shard_elements, DType dtype, int contributors, Stream& stream) = 0;
+  virtual void reduce_scatter(const void* full, void* accumulator, int64_t shard_elements, DType dtype, int contributors,
+                              Stream& stream) = 0;
   // data = sum over ranks in rank order, on every rank. f32, f64 or i64.
   virtual void all_reduce(void* data, int64_t elements, DType dtype, Stream& stream) = 0;
   virtual void broadcast(void* data, int64_t bytes, int root, Stream& stream) = 0;

@@ -22,16 +22,11 @@ void require_summable(DType dtype) {
 
 void add_in_place(void* accumulator, const void* addend, int64_t elements, DType dtype) {
   switch (dtype) {
-    case DType::f32:
-      return add(static_cast<float*>(accumulator), static_cast<const float*>(addend), elements);
-    case DType::f64:
-      return add(static_cast<double*>(accumulator), static_cast<const double*>(addend), elements);
+    case DType::f32: return add(static_cast<float*>(accumulator), static_cast<const float*>(addend), elements);
+    case DType::f64: return add(static_cast<double*>(accumulator), static_cast<const double*>(addend), elements);
     // Unsigned: limbs of an exact accumulator may wrap.
-    case DType::i64:
-      return add(static_cast<uint64_t*>(accumulator), static_cast<const uint64_t*>(addend), elements);
-    default:
-      require_summable(dtype);
-      unhandled_dtype(dtype);
+    case DType::i64: return add(static_cast<uint64_t*>(accumulator), static_cast<const uint64_t*>(addend), elements);
+    default: require_summable(dtype); unhandled_dtype(dtype);
   }
 }
 

@@ -64,20 +64,13 @@ class LocalCommunicator : public Communicator {
   void carry_out(const LocalCall& call) {
     group_->meet(rank_, call);
     switch (call.kind) {
-      case CallKind::all_gather:
-        gather(call);
-        break;
-      case CallKind::reduce_scatter:
-        fold(call);
-        break;
-      case CallKind::all_reduce:
-        sum(call);
-        break;
+      case CallKind::all_gather: gather(call); break;
+      case CallKind::reduce_scatter: fold(call); break;
+      case CallKind::all_reduce: sum(call); break;
       case CallKind::broadcast:
         if (rank_ != call.root) copy(call.data, group_->call(call.root).data, call.count);
         break;
-      case CallKind::barrier:
-        break;
+      case CallKind::barrier: break;
     }
     group_->leave(rank_);
   }

@@ -12,16 +12,12 @@ namespace {
 
 std::string describe(const LocalCall& c) {
   switch (c.kind) {
-    case CallKind::all_gather:
-      return fmt::format("all_gather of shards of {} bytes", c.count);
+    case CallKind::all_gather: return fmt::format("all_gather of shards of {} bytes", c.count);
     case CallKind::reduce_scatter:
       return fmt::format("reduce_scatter of shards of {} {} elements from {} contributors", c.count, type_name(c.dtype), c.contributors);
-    case CallKind::all_reduce:
-      return fmt::format("all_reduce of {} {} elements", c.count, type_name(c.dtype));
-    case CallKind::broadcast:
-      return fmt::format("broadcast of {} bytes from rank {}", c.count, c.root);
-    case CallKind::barrier:
-      break;
+    case CallKind::all_reduce: return fmt::format("all_reduce of {} {} elements", c.count, type_name(c.dtype));
+    case CallKind::broadcast: return fmt::format("broadcast of {} bytes from rank {}", c.count, c.root);
+    case CallKind::barrier: break;
   }
   return "barrier";
 }

@@ -18,27 +18,17 @@ bool is_float(NpyType t) { return t == NpyType::f4 || t == NpyType::f8; }
 template <typename Fn>
 void visit(NpyType type, Fn&& fn) {
   switch (type) {
-    case NpyType::f4:
-      return fn(float{});
-    case NpyType::f8:
-      return fn(double{});
-    case NpyType::i1:
-      return fn(int8_t{});
-    case NpyType::i2:
-      return fn(int16_t{});
-    case NpyType::i4:
-      return fn(int32_t{});
-    case NpyType::i8:
-      return fn(int64_t{});
+    case NpyType::f4: return fn(float{});
+    case NpyType::f8: return fn(double{});
+    case NpyType::i1: return fn(int8_t{});
+    case NpyType::i2: return fn(int16_t{});
+    case NpyType::i4: return fn(int32_t{});
+    case NpyType::i8: return fn(int64_t{});
     case NpyType::u1:
-    case NpyType::b1:
-      return fn(uint8_t{});
-    case NpyType::u2:
-      return fn(uint16_t{});
-    case NpyType::u4:
-      return fn(uint32_t{});
-    case NpyType::u8:
-      return fn(uint64_t{});
+    case NpyType::b1: return fn(uint8_t{});
+    case NpyType::u2: return fn(uint16_t{});
+    case NpyType::u4: return fn(uint32_t{});
+    case NpyType::u8: return fn(uint64_t{});
   }
 }
 

@@ -19,17 +19,9 @@ struct TypeRow {
   int64_t bytes;
 };
 constexpr TypeRow kTypes[] = {
-    {NpyType::f4, "f4", "float32", 4},
-    {NpyType::f8, "f8", "float64", 8},
-    {NpyType::i1, "i1", "int8", 1},
-    {NpyType::i2, "i2", "int16", 2},
-    {NpyType::i4, "i4", "int32", 4},
-    {NpyType::i8, "i8", "int64", 8},
-    {NpyType::u1, "u1", "uint8", 1},
-    {NpyType::u2, "u2", "uint16", 2},
-    {NpyType::u4, "u4", "uint32", 4},
-    {NpyType::u8, "u8", "uint64", 8},
-    {NpyType::b1, "b1", "bool", 1},
+    {NpyType::f4, "f4", "float32", 4}, {NpyType::f8, "f8", "float64", 8}, {NpyType::i1, "i1", "int8", 1},  {NpyType::i2, "i2", "int16", 2},
+    {NpyType::i4, "i4", "int32", 4},   {NpyType::i8, "i8", "int64", 8},   {NpyType::u1, "u1", "uint8", 1}, {NpyType::u2, "u2", "uint16", 2},
+    {NpyType::u4, "u4", "uint32", 4},  {NpyType::u8, "u8", "uint64", 8},  {NpyType::b1, "b1", "bool", 1},
 };
 
 const TypeRow& row(NpyType type) {
@@ -44,8 +36,8 @@ NpyType parse_type(const std::string& path, std::string_view descr) {
     if (descr[0] == '<' || descr[0] == '|' || descr[0] == '=') return r.type;
     throw Error(fmt::format("{}: big-endian data ({}); save it as little-endian with .astype('<{}')", path, r.name, r.descr));
   }
-  throw Error(
-      fmt::format("{}: element type '{}' is not supported; save it as float32, float64, an int or uint of 8 to 64 bits, or bool", path, descr));
+  throw Error(fmt::format("{}: element type '{}' is not supported; save it as float32, float64, an int or uint of 8 to 64 bits, or bool",
+                          path, descr));
 }
 
 // Text of the value of `key` in the dictionary: up to the comma or bracket that ends it.

@@ -25,9 +25,9 @@ class Stream {
   virtual ~Stream() = default;
   // Runs task(argument) when all earlier work is done; the argument must live until then. No allocation.
   virtual void launch(Task task, void* argument) = 0;
-  virtual void copy(void* to, const void* from, int64_t bytes) = 0;   // cudaMemcpyAsync
-  virtual void fill(void* to, int value, int64_t bytes) = 0;          // cudaMemsetAsync
-  virtual void record(Event& event) = 0;                              // cudaEventRecord
+  virtual void copy(void* to, const void* from, int64_t bytes) = 0;  // cudaMemcpyAsync
+  virtual void fill(void* to, int value, int64_t bytes) = 0;         // cudaMemsetAsync
+  virtual void record(Event& event) = 0;                             // cudaEventRecord
   virtual void wait(Event& event) = 0;  // later work of this stream starts after the event's latest record: cudaStreamWaitEvent
                                         // a failed stream completes its events, and whoever waits for them fails with its error
   virtual void synchronize() = 0;       // returns when all work is done; rethrows the stream's error
@@ -49,7 +49,7 @@ struct DeviceProperties {
 class Device {
  public:
   virtual ~Device() = default;
-  virtual std::unique_ptr<DeviceMemory> alloc(int64_t bytes) = 0;     // throws Error with the bytes asked for
+  virtual std::unique_ptr<DeviceMemory> alloc(int64_t bytes) = 0;  // throws Error with the bytes asked for
   virtual std::unique_ptr<Stream> new_stream(StreamKind kind) = 0;
   virtual std::unique_ptr<Event> new_event() = 0;
   virtual DeviceProperties properties() const = 0;

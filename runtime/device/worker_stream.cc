@@ -88,19 +88,11 @@ class WorkerStream : public Stream {
     if (error) return error;
     try {
       switch (c.kind) {
-        case Command::Kind::task:
-          c.task(c.to);
-          break;
-        case Command::Kind::copy:
-          std::memmove(c.to, c.from, static_cast<size_t>(c.bytes));
-          break;
-        case Command::Kind::fill:
-          std::memset(c.to, c.value, static_cast<size_t>(c.bytes));
-          break;
-        case Command::Kind::wait:
-          return c.event->await(c.occasion);
-        case Command::Kind::record:
-          break;
+        case Command::Kind::task: c.task(c.to); break;
+        case Command::Kind::copy: std::memmove(c.to, c.from, static_cast<size_t>(c.bytes)); break;
+        case Command::Kind::fill: std::memset(c.to, c.value, static_cast<size_t>(c.bytes)); break;
+        case Command::Kind::wait: return c.event->await(c.occasion);
+        case Command::Kind::record: break;
       }
     } catch (...) {
       return std::current_exception();

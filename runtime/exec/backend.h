@@ -12,14 +12,14 @@ namespace zeroplan {
 
 // One rank of the plan that this process carries out.
 struct RankBackend {
-  int rank = 0;                                   // among all ranks of the plan
-  std::shared_ptr<Device> device;                 // ranks on one device share it
-  std::unique_ptr<Communicator> gather, reduce;   // each of all ranks of the plan
+  int rank = 0;                                  // among all ranks of the plan
+  std::shared_ptr<Device> device;                // ranks on one device share it
+  std::unique_ptr<Communicator> gather, reduce;  // each of all ranks of the plan
 };
 
 struct Backend {
-  std::vector<RankBackend> ranks;                 // at least one, in the order of their numbers
-  Kernel (*kernel_of)(OpKind) = cpu_kernel;       // nullptr for an op without a kernel
+  std::vector<RankBackend> ranks;            // at least one, in the order of their numbers
+  Kernel (*kernel_of)(OpKind) = cpu_kernel;  // nullptr for an op without a kernel
 };
 
 // All ranks of the plan as threads of this process, on the CPU. A collective that a rank does not join within `deadline` fails.

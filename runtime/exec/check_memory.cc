@@ -26,8 +26,8 @@ void check_canaries(const Rank& rank) {
     const std::byte* canary = arena.data() + arena.bytes;
     for (int64_t i = 0; i < kCanaryBytes; ++i)
       if (canary[i] != std::byte{kCanary})
-        throw Error(fmt::format("a write past the end of the {} arena of {} bytes, at {} bytes behind it", arena_name(static_cast<Arena>(a)),
-                                arena.bytes, i));
+        throw Error(fmt::format("a write past the end of the {} arena of {} bytes, at {} bytes behind it",
+                                arena_name(static_cast<Arena>(a)), arena.bytes, i));
   }
 }
 

@@ -78,14 +78,9 @@ void Core::work(Rank& rank, const Job& job) {
         load_constants(rank);
         run_program(rank, Program::load, false, plan().header.ranks);
         break;
-      case Job::Kind::program:
-        run_program(rank, job.program, false, plan().header.ranks);
-        break;
-      case Job::Kind::close:
-        break;
-      default:
-        run_window(rank, job);
-        break;
+      case Job::Kind::program: run_program(rank, job.program, false, plan().header.ranks); break;
+      case Job::Kind::close: break;
+      default: run_window(rank, job); break;
     }
   } catch (const Stopped&) {
   } catch (...) {

@@ -8,21 +8,21 @@
 #include <vector>
 
 #include "base/host_tensor.h"
-#include "runtime/exec/backend.h"
 #include "runtime/data/data_source.h"
+#include "runtime/exec/backend.h"
 #include "runtime/plan/plan.h"
 
 namespace zeroplan {
 
 struct StepReport {
-  int64_t step = 0;                // number of the optimizer step, from 1
+  int64_t step = 0;  // number of the optimizer step, from 1
   double loss = 0, weight = 0;
   double grad_norm = 0, clipped_norm = 0, clip_factor = 1;
   bool skipped = false;
-  bool stopped = false;            // a stop was asked for; nothing was updated
+  bool stopped = false;                                                  // a stop was asked for; nothing was updated
   double step_ms = 0, compute_ms = 0, exposed_comm_ms = 0, data_ms = 0;  // of the slowest rank
   int slowest_rank = 0;
-  int64_t arena_high_water = 0;    // bytes touched per rank, where ExecutorOptions::check_memory
+  int64_t arena_high_water = 0;  // bytes touched per rank, where ExecutorOptions::check_memory
 };
 
 struct EvalReport {
@@ -37,11 +37,11 @@ using MakeBackend = std::function<Backend(const Plan& plan, std::chrono::millise
 
 struct ExecutorOptions {
   int64_t collective_deadline_ms = 60000;
-  bool check_memory = false;       // pattern fill and canaries: measures the high-water mark, throws if a step writes outside its tensors' arena
-  bool poison_padding = false;     // padding is NaN instead of 0
-  bool check_nan = false;          // every floating-point output is looked at: the first op that made a NaN or Inf is named
+  bool check_memory = false;  // pattern fill and canaries: measures the high-water mark, throws if a step writes outside its tensors' arena
+  bool poison_padding = false;  // padding is NaN instead of 0
+  bool check_nan = false;       // every floating-point output is looked at: the first op that made a NaN or Inf is named
   bool trace = false;
-  int64_t trace_steps = 0;         // first optimizer steps that a trace keeps; 0: as many as 65,536 events per stream hold, one at least
+  int64_t trace_steps = 0;  // first optimizer steps that a trace keeps; 0: as many as 65,536 events per stream hold, one at least
   StepHook before_step, after_step;
   MakeBackend backend = make_cpu_backend;
 };
@@ -50,7 +50,7 @@ struct TraceEvent {
   int rank;
   Program program;
   int step_index;
-  int64_t begin_ns, end_ns;        // from the executor's start
+  int64_t begin_ns, end_ns;  // from the executor's start
   int64_t train_step, micro_batch;
 };
 
@@ -59,13 +59,14 @@ using WeightReader = std::function<void(int parameter, int64_t first, int64_t co
 
 class Executor {
  public:
-  // Verifies nothing: run verify_plan first. Allocates every arena, starts the ranks, compares the plan's digest among them and runs `load`.
-  // `plans`: one for all ranks, or one per rank of this process (for tests of disagreement).
+  // Verifies nothing: run verify_plan first. Allocates every arena, starts the ranks, compares the plan's digest among them and runs
+  // `load`. `plans`: one for all ranks, or one per rank of this process (for tests of disagreement).
   Executor(std::vector<std::shared_ptr<const Plan>> plans, const WeightReader& weights, ExecutorOptions options);
   ~Executor();
 
   const Plan& plan() const;
-  // One optimizer step on samples [first_sample, first_sample + B) of the epoch given by `order` (null: in order). Scalars: lr and the rest for this step.
+  // One optimizer step on samples [first_sample, first_sample + B) of the epoch given by `order` (null: in order). Scalars: lr and the rest
+  // for this step.
   StepReport train_step(const DataSource& data, int64_t first_sample, const int64_t* order, const RunScalars& scalars);
   // As train_step without the update: the gradients stay readable. For looking at gradients: all ranks must be in this process.
   StepReport accumulate(const DataSource& data, int64_t first_sample, const int64_t* order, const RunScalars& scalars);
@@ -79,10 +80,10 @@ class Executor {
   void export_parameters(const std::function<void(int parameter, const void* data)>& take);
   // Sets weight-decay multipliers by parameter index (default 1).
   void set_decay(const std::vector<double>& multipliers);
-  void request_stop();             // async-signal-safe; the ranks agree on it in the next update
+  void request_stop();  // async-signal-safe; the ranks agree on it in the next update
   // In order of time. All streams end with the same whole optimizer step (or evaluation after it), the last that had room in each.
   std::vector<TraceEvent> take_trace();
-  int64_t arena_bytes() const;     // per rank
+  int64_t arena_bytes() const;  // per rank
 
  private:
   struct Impl;

@@ -110,7 +110,8 @@ void link_arguments(Rank& rank, PreparedStep& s) {
 // Events of the steps that are asked for, of one at least.
 size_t trace_events(const Rank& rank, int stream) {
   const Plan& plan = *rank.plan;
-  const int64_t steps = std::max<int64_t>(1, rank.core->options.trace_steps), rounds = ceil_div(plan.header.micro_batches, plan.header.ranks);
+  const int64_t steps = std::max<int64_t>(1, rank.core->options.trace_steps),
+                rounds = ceil_div(plan.header.micro_batches, plan.header.ranks);
   size_t events = 0;
   for (const PlanProgram& program : plan.programs) {
     const int64_t times = program.program == Program::micro_step ? rounds * steps : program.program == Program::update ? steps : 1;

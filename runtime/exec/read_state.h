@@ -13,6 +13,6 @@ WindowLoss read_metrics(Core& core);
 // Is the loss of the program's fold_metrics divided by the weight?
 bool divides_by_weight(const Plan& plan, Program program);
 const PlanParameter& find_parameter(const Plan& plan, int parameter);  // throws Error on an index outside the plan
-HostTensor read_gradient(Core& core, int parameter);  // throws Error for a frozen parameter; all ranks must be local
+HostTensor read_gradient(Core& core, int parameter);                   // throws Error for a frozen parameter; all ranks must be local
 
 }  // namespace zeroplan

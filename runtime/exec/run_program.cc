@@ -33,7 +33,8 @@ void finish(PreparedStep& s, int64_t& time) {
   const int64_t now = rank.core->now_ns();
   time += now - lane.begin_ns;
   if (options.trace)
-    keep_event(lane, {rank.index, s.program, s.index, lane.begin_ns, now, rank.scalars.step, rank.scalars.micro_batch}, options.trace_steps);
+    keep_event(lane, {rank.index, s.program, s.index, lane.begin_ns, now, rank.scalars.step, rank.scalars.micro_batch},
+               options.trace_steps);
   lane.active.store(nullptr, std::memory_order_release);
 }
 
@@ -84,15 +85,9 @@ void issue_collective(PreparedStep& s, int contributors) {
   Stream& stream = *s.lane->stream;
   stream.launch(begin_collective, &s);
   switch (s.step->kind) {
-    case StepKind::all_gather:
-      s.lane->comm->all_gather(s.from, s.to, s.count, stream);
-      break;
-    case StepKind::reduce_scatter:
-      s.lane->comm->reduce_scatter(s.from, s.to, s.count, s.dtype, contributors, stream);
-      break;
-    default:
-      s.lane->comm->all_reduce(s.to, s.count, s.dtype, stream);
-      break;
+    case StepKind::all_gather: s.lane->comm->all_gather(s.from, s.to, s.count, stream); break;
+    case StepKind::reduce_scatter: s.lane->comm->reduce_scatter(s.from, s.to, s.count, s.dtype, contributors, stream); break;
+    default: s.lane->comm->all_reduce(s.to, s.count, s.dtype, stream); break;
   }
   stream.launch(end_collective, &s);
 }
@@ -112,15 +107,9 @@ void issue(PreparedStep& s, bool idle, int contributors) {
     case StepKind::copy:
       if (!idle) s.lane->stream->launch(run_kernel, &s);
       break;
-    case StepKind::host:
-      run_host(s);
-      break;
-    case StepKind::free:
-      s.lane->stream->launch(run_free, &s);
-      break;
-    default:
-      issue_collective(s, contributors);
-      break;
+    case StepKind::host: run_host(s); break;
+    case StepKind::free: s.lane->stream->launch(run_free, &s); break;
+    default: issue_collective(s, contributors); break;
   }
   if (s.records != nullptr) s.lane->stream->record(*s.records);
 }

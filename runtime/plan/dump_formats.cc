@@ -24,12 +24,9 @@ namespace {
 
 const char* stream_colour(StreamKind stream) {
   switch (stream) {
-    case StreamKind::compute:
-      return "lightblue";
-    case StreamKind::gather:
-      return "palegreen";
-    case StreamKind::reduce:
-      return "lightsalmon";
+    case StreamKind::compute: return "lightblue";
+    case StreamKind::gather: return "palegreen";
+    case StreamKind::reduce: return "lightsalmon";
   }
   return "white";
 }

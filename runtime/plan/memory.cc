@@ -148,26 +148,16 @@ void find_peak(LiveBytes& live, size_t steps) {
 
 const char* kind_row(TensorKind kind) {
   switch (kind) {
-    case TensorKind::weights:
-      return "weights";
-    case TensorKind::gradients:
-      return "gradients";
-    case TensorKind::moments:
-      return "optimizer moments";
-    case TensorKind::metrics:
-      return "metrics";
-    case TensorKind::constant:
-      return "constants";
-    case TensorKind::slot:
-      return "slots";
-    case TensorKind::reduce_buffer:
-      return "reduce buffers";
-    case TensorKind::activation:
-      return "activations";
-    case TensorKind::workspace:
-      return "workspace";
-    case TensorKind::input:
-      return "inputs";
+    case TensorKind::weights: return "weights";
+    case TensorKind::gradients: return "gradients";
+    case TensorKind::moments: return "optimizer moments";
+    case TensorKind::metrics: return "metrics";
+    case TensorKind::constant: return "constants";
+    case TensorKind::slot: return "slots";
+    case TensorKind::reduce_buffer: return "reduce buffers";
+    case TensorKind::activation: return "activations";
+    case TensorKind::workspace: return "workspace";
+    case TensorKind::input: return "inputs";
   }
   return "";
 }
@@ -248,7 +238,8 @@ std::string memory_table(const Plan& plan) {
   int64_t sum = 0;
   for (int a = 0; a < kArenas; ++a) {
     for (const MemoryRow& row : rows)
-      if (row.arena == static_cast<Arena>(a)) out += fmt::format("  {:<10} {:<30} {:>16}\n", arena_name(static_cast<Arena>(a)), row.name, row.bytes);
+      if (row.arena == static_cast<Arena>(a))
+        out += fmt::format("  {:<10} {:<30} {:>16}\n", arena_name(static_cast<Arena>(a)), row.name, row.bytes);
     out += fmt::format("  {:<10} {:<30} {:>16}", arena_name(static_cast<Arena>(a)), "total", plan.arena_bytes[a]);
     if (a == static_cast<int>(Arena::transient)) out += fmt::format("   lower bound {}", peak.live.peak);
     out += '\n';
@@ -257,12 +248,11 @@ std::string memory_table(const Plan& plan) {
   out += fmt::format("  {:<41} {:>16}\n", "sum", sum);
   const Reserve reserve = find_reserve(plan);
   out += fmt::format("  {:<41} {:>16}   at most: {} of code and heap over all ranks, {} of threads and steps, {} of packing\n",
-                     "reserve outside the arenas", reserve.per_rank(plan.header.ranks), reserve.code + reserve.heap, reserve.threads + reserve.steps,
-                     reserve.packing);
+                     "reserve outside the arenas", reserve.per_rank(plan.header.ranks), reserve.code + reserve.heap,
+                     reserve.threads + reserve.steps, reserve.packing);
   if (peak.live.peak_step >= 0)
-    out +=
-        fmt::format("  peak of the transient arena: {}[{}], where {} is the largest of its tensors; rows above are bytes live there\n",
-                    program_name(peak.program->program), peak.live.peak_step, plan.tensors[peak.live.peak_tensor].name);
+    out += fmt::format("  peak of the transient arena: {}[{}], where {} is the largest of its tensors; rows above are bytes live there\n",
+                       program_name(peak.program->program), peak.live.peak_step, plan.tensors[peak.live.peak_tensor].name);
   return out;
 }
 

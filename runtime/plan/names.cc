@@ -8,44 +8,31 @@ namespace zeroplan {
 
 std::string_view arena_name(Arena arena) {
   switch (arena) {
-    case Arena::state:
-      return "state";
-    case Arena::transient:
-      return "transient";
-    case Arena::staging:
-      return "staging";
+    case Arena::state: return "state";
+    case Arena::transient: return "transient";
+    case Arena::staging: return "staging";
   }
   return "?";
 }
 
 std::string_view stream_name(StreamKind stream) {
   switch (stream) {
-    case StreamKind::compute:
-      return "compute";
-    case StreamKind::gather:
-      return "gather";
-    case StreamKind::reduce:
-      return "reduce";
+    case StreamKind::compute: return "compute";
+    case StreamKind::gather: return "gather";
+    case StreamKind::reduce: return "reduce";
   }
   return "?";
 }
 
 std::string_view step_kind_name(StepKind kind) {
   switch (kind) {
-    case StepKind::kernel:
-      return "kernel";
-    case StepKind::all_gather:
-      return "all_gather";
-    case StepKind::reduce_scatter:
-      return "reduce_scatter";
-    case StepKind::all_reduce:
-      return "all_reduce";
-    case StepKind::free:
-      return "free";
-    case StepKind::copy:
-      return "copy";
-    case StepKind::host:
-      return "host";
+    case StepKind::kernel: return "kernel";
+    case StepKind::all_gather: return "all_gather";
+    case StepKind::reduce_scatter: return "reduce_scatter";
+    case StepKind::all_reduce: return "all_reduce";
+    case StepKind::free: return "free";
+    case StepKind::copy: return "copy";
+    case StepKind::host: return "host";
   }
   return "?";
 }

@@ -21,20 +21,13 @@ Attributes get_attributes(const Field& at, const google::protobuf::RepeatedPtrFi
     const Attr key = at.guard([&] { return parse_attr(a.key()); });
     if (attributes.has(key)) at.fail(fmt::format("attribute '{}' is given twice", a.key()));
     switch (a.value_case()) {
-      case proto::Attribute::kInteger:
-        attributes.set(key, a.integer());
-        break;
-      case proto::Attribute::kReal:
-        attributes.set(key, a.real());
-        break;
-      case proto::Attribute::kText:
-        attributes.set(key, a.text());
-        break;
+      case proto::Attribute::kInteger: attributes.set(key, a.integer()); break;
+      case proto::Attribute::kReal: attributes.set(key, a.real()); break;
+      case proto::Attribute::kText: attributes.set(key, a.text()); break;
       case proto::Attribute::kIntegers:
         attributes.set(key, std::vector<int64_t>(a.integers().values().begin(), a.integers().values().end()));
         break;
-      case proto::Attribute::VALUE_NOT_SET:
-        at.fail(fmt::format("attribute '{}' has no value", a.key()));
+      case proto::Attribute::VALUE_NOT_SET: at.fail(fmt::format("attribute '{}' has no value", a.key()));
     }
   }
   return attributes;

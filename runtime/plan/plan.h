@@ -16,31 +16,31 @@ inline constexpr int kPlanFormat = 3;
 // insert_all_gather cloned) the value of the view in the source graph.
 struct PlanValue {
   std::string name;
-  int32_t parameter = kNone;     // the value is this parameter; kNone for its gradient
+  int32_t parameter = kNone;  // the value is this parameter; kNone for its gradient
 };
 
 struct PlanParameter {
-  Parameter parameter;           // name, shape, source, aliases
+  Parameter parameter;  // name, shape, source, aliases
   int32_t unit = kNone;
-  int64_t offset = 0;            // elements in the unit
+  int64_t offset = 0;  // elements in the unit
 };
 
 struct PlanUnit : UnitLayout {
-  int32_t weights_tensor = kNone;         // state: shard or whole buffer
-  int32_t gradient_tensor = kNone;        // state: shard (accumulator)
-  std::vector<int32_t> moment_tensors;    // state: shard or whole
-  int32_t slot_class = kNone;             // size class of its gather buffers
+  int32_t weights_tensor = kNone;       // state: shard or whole buffer
+  int32_t gradient_tensor = kNone;      // state: shard (accumulator)
+  std::vector<int32_t> moment_tensors;  // state: shard or whole
+  int32_t slot_class = kNone;           // size class of its gather buffers
 };
 
 struct PlanInput {
-  std::string name;              // NAME.npy
-  DType dtype = DType::f32;      // of the tensor; data of another width is converted where exact
-  Shape shape;                   // of one micro-batch
-  int sample_axis = 0;           // -1: given whole
+  std::string name;          // NAME.npy
+  DType dtype = DType::f32;  // of the tensor; data of another width is converted where exact
+  Shape shape;               // of one micro-batch
+  int sample_axis = 0;       // -1: given whole
   int32_t tensor = kNone;
-  int32_t value = kNone;         // that operands on the tensor, or views of it, name; kNone: the first reader says
-  int64_t limit = -1;            // integer inputs used as labels or indices: values must lie in [-limit, limit) or be `ignored`
-  bool label = false;            // labels: values in [0, limit) or `ignored`
+  int32_t value = kNone;  // that operands on the tensor, or views of it, name; kNone: the first reader says
+  int64_t limit = -1;     // integer inputs used as labels or indices: values must lie in [-limit, limit) or be `ignored`
+  bool label = false;     // labels: values in [0, limit) or `ignored`
   int64_t ignored = 0;
   bool has_ignored = false;
 };
@@ -53,30 +53,30 @@ struct PlanConstant {
 struct PlanHeader {
   int format = kPlanFormat;
   std::string tool_version;
-  std::string model_path;        // as given at compile; relative to this process, or for `zeroplan run` to the plan's folder
-  std::string model_digest;      // xxh128 of the model file, and the length and ends of each external tensor
-  std::string digest;            // xxh128 of the plan without this field
+  std::string model_path;    // as given at compile; relative to this process, or for `zeroplan run` to the plan's folder
+  std::string model_digest;  // xxh128 of the model file, and the length and ends of each external tensor
+  std::string digest;        // xxh128 of the plan without this field
   int ranks = 1;
-  int64_t batch = 1;             // samples per optimizer step
-  int64_t micro_batches = 1;     // V
+  int64_t batch = 1;          // samples per optimizer step
+  int64_t micro_batches = 1;  // V
   int stage = 3;
-  int threads = 1;               // per rank
+  int threads = 1;  // per rank
   DType precision = DType::f32;
-  std::string optimizer;         // adamw | adam | sgd
-  double momentum = 0;           // sgd
+  std::string optimizer;  // adamw | adam | sgd
+  double momentum = 0;    // sgd
   int prefetch = 1;
-  int max_live_units = 2;        // gathered units live at once, at most
+  int max_live_units = 2;  // gathered units live at once, at most
   std::string device = "cpu";
-  std::string loss;              // description
+  std::string loss;  // description
   std::string cost_source;
   std::vector<std::pair<std::string, std::string>> options;  // effective value of every compile option, by name
 };
 
 // Tensors that the run loop reads or that kernels of the training step share, kNone where absent.
 struct PlanRoles {
-  int32_t metrics = kNone;       // f64 [2V + 2]: loss sums, weights, bad-data flag, stop flag
-  int32_t report = kNone;        // f64 [kReportFields], written by fold_metrics and clip_factor
-  int32_t norm_limbs = kNone;    // i64 [kNormLimbs]
+  int32_t metrics = kNone;     // f64 [2V + 2]: loss sums, weights, bad-data flag, stop flag
+  int32_t report = kNone;      // f64 [kReportFields], written by fold_metrics and clip_factor
+  int32_t norm_limbs = kNone;  // i64 [kNormLimbs]
   int32_t eval_metrics = kNone;
   int32_t eval_report = kNone;
 };
@@ -91,24 +91,24 @@ struct Plan {
   std::vector<PlanConstant> constants;
   std::array<int64_t, kArenas> arena_bytes{};
   // Largest sum of live bytes of the transient arena over the steps of each program. A storage (rounded up to kArenaAlignment) lives from
-  // the step that first writes into it to the last that reads any of it, in issue order, in-place successors included: slots from all_gather
-  // to free, reduce buffers whole from the first contribution to the reduce_scatter, workspace during its step.
+  // the step that first writes into it to the last that reads any of it, in issue order, in-place successors included: slots from
+  // all_gather to free, reduce buffers whole from the first contribution to the reduce_scatter, workspace during its step.
   std::array<int64_t, kPrograms> transient_lower_bound{};
-  std::vector<PlanProgram> programs;             // by Program, those that exist
+  std::vector<PlanProgram> programs;  // by Program, those that exist
   PlanRoles roles;
-  std::vector<SourceNode> source;                // training graph: node operands index Plan::values
+  std::vector<SourceNode> source;                      // training graph: node operands index Plan::values
   std::vector<std::pair<int32_t, int32_t>> gradients;  // (parameter, value of its final gradient)
-  std::vector<std::string> report_lines;         // import report: ties, splits, roles
+  std::vector<std::string> report_lines;               // import report: ties, splits, roles
 };
 
 const PlanProgram* find_program(const Plan& plan, Program program);
 // Bytes from the first to one past the last element of the tensor, from its offset.
 int64_t tensor_span_bytes(const PlanTensor& tensor);
 
-std::string serialize_plan(const Plan& plan);             // deterministic
+std::string serialize_plan(const Plan& plan);                        // deterministic
 Plan parse_plan(const std::string& bytes, const std::string& name);  // throws Error naming `name` and the field; does not verify
 void save_plan(const Plan& plan, const std::string& path);           // atomic: temporary file, then rename
 Plan load_plan(const std::string& path);
-std::string plan_digest(const Plan& plan);                // of everything but header.digest
+std::string plan_digest(const Plan& plan);  // of everything but header.digest
 
 }  // namespace zeroplan

@@ -11,17 +11,17 @@ inline int64_t metrics_stop(int64_t micro_batches) { return 2 * micro_batches + 
 
 // report: what an update leaves for the run loop and for the optimizer kernels.
 enum ReportField : int {
-  kReportLoss,          // over the whole batch, before the update
-  kReportWeight,        // W that gradients are divided by: samples, tokens or class weights of the window; 1 for a final sum
-  kReportNorm,          // global gradient norm before clipping
-  kReportClippedNorm,   // after
-  kReportFactor,        // clip factor
-  kReportSkip,          // 1: nothing is updated (weight 0, bad data, stop, loss or norm not finite)
-  kReportStop,          // > 0: some rank was asked to stop
+  kReportLoss,         // over the whole batch, before the update
+  kReportWeight,       // W that gradients are divided by: samples, tokens or class weights of the window; 1 for a final sum
+  kReportNorm,         // global gradient norm before clipping
+  kReportClippedNorm,  // after
+  kReportFactor,       // clip factor
+  kReportSkip,         // 1: nothing is updated (weight 0, bad data, stop, loss or norm not finite)
+  kReportStop,         // > 0: some rank was asked to stop
   kReportBadData,
-  kReportFinite,        // 1: loss and norm are finite
-  kReportSum,           // sum of the micro-batches' losses, whether or not kReportLoss divides it
-  kReportSumWeight,     // sum of their weights
+  kReportFinite,     // 1: loss and norm are finite
+  kReportSum,        // sum of the micro-batches' losses, whether or not kReportLoss divides it
+  kReportSumWeight,  // sum of their weights
   kReportFields = 16,
 };
 

@@ -11,12 +11,12 @@ namespace zeroplan {
 // the plan is compiled, before its arenas exist.
 struct Reserve {
   // Of the process, shared by its ranks.
-  int64_t code = 0;       // pages of the program and its libraries that a run touches: RssFile of /proc/PID/status, measured
-  int64_t heap = 0;       // ONNX operator registry, measured; graph, plan and verifier, measured per step; constants, as often as copied
+  int64_t code = 0;  // pages of the program and its libraries that a run touches: RssFile of /proc/PID/status, measured
+  int64_t heap = 0;  // ONNX operator registry, measured; graph, plan and verifier, measured per step; constants, as often as copied
   // Of each rank.
-  int64_t threads = 0;    // touched stack and heap arena of each of its threads: main, one per stream, --threads; measured
-  int64_t steps = 0;      // PreparedStep, its views and event: their sizes
-  int64_t packing = 0;    // blocks of a matrix product that each thread packs: block sizes of oneDNN and OpenBLAS
+  int64_t threads = 0;  // touched stack and heap arena of each of its threads: main, one per stream, --threads; measured
+  int64_t steps = 0;    // PreparedStep, its views and event: their sizes
+  int64_t packing = 0;  // blocks of a matrix product that each thread packs: block sizes of oneDNN and OpenBLAS
 
   int64_t per_rank(int ranks) const;
 };

@@ -18,9 +18,16 @@ enum class Arena : uint8_t {
 inline constexpr int kArenas = 3;
 
 enum class TensorKind : uint8_t {
-  weights, gradients, moments, metrics, constant,        // state
-  slot, reduce_buffer, activation, workspace,            // transient
-  input,                                                 // staging
+  weights,
+  gradients,
+  moments,
+  metrics,
+  constant,  // state
+  slot,
+  reduce_buffer,
+  activation,
+  workspace,  // transient
+  input,      // staging
 };
 
 enum class StreamKind : uint8_t { compute, gather, reduce };
@@ -32,19 +39,19 @@ struct PlanTensor {
   std::string name;
   DType dtype = DType::f32;
   Shape shape;
-  Strides strides;               // elements
+  Strides strides;  // elements
   TensorKind kind{};
   Arena arena{};
-  int64_t offset = 0;            // bytes from the arena's start
-  bool per_rank = false;         // the address is offset + rank × unit shard bytes: a rank's own part of a replicated buffer
+  int64_t offset = 0;     // bytes from the arena's start
+  bool per_rank = false;  // the address is offset + rank × unit shard bytes: a rank's own part of a replicated buffer
   int32_t unit = kNone;
-  std::string origin;            // parameter or node of the model
+  std::string origin;  // parameter or node of the model
 };
 
 // A tensor and the SSA value that a step expects to find in it, or leaves there.
 struct Operand {
-  int32_t tensor = kNone;        // kNone: optional operand left out
-  int32_t value = kNone;         // index into Plan::values
+  int32_t tensor = kNone;  // kNone: optional operand left out
+  int32_t value = kNone;   // index into Plan::values
   bool operator==(const Operand&) const = default;
 };
 
@@ -57,27 +64,28 @@ struct Operand {
 //                    parameter's gradient in unit order; output: the new gradient shard, in place
 //   all_reduce       input and output: one tensor, in place, summed in rank order
 //   free             inputs: the whole buffer; nothing may read it afterwards
-//   host             load_unit: outputs the weights (shard or whole), zeroed moments and gradient shard; export_unit: inputs the whole buffer
+//   host             load_unit: outputs the weights (shard or whole), zeroed moments and gradient shard; export_unit: inputs the whole
+//   buffer
 struct Step {
   StepKind kind{};
   OpKind op{};
   StreamKind stream{};
-  std::vector<int32_t> waits;    // indices of earlier steps of this program on other streams that must have finished
-  bool records = false;          // some later step waits for this one
+  std::vector<int32_t> waits;  // indices of earlier steps of this program on other streams that must have finished
+  bool records = false;        // some later step waits for this one
   std::vector<Operand> inputs;
   std::vector<Operand> outputs;
   Operand workspace;
   std::vector<std::pair<int32_t, int32_t>> in_place;  // (output, input) pairs that share bytes
   Attributes attributes;
   int32_t unit = kNone;
-  std::string origin;            // node of the model
+  std::string origin;  // node of the model
   double predicted_us = 0;
   std::string reason;
 };
 
 struct PlanProgram {
   Program program{};
-  std::vector<Step> steps;       // in issue order over all streams
+  std::vector<Step> steps;  // in issue order over all streams
   // State at the program's borders, one entry per state tensor: the value it holds before the first and after the last step. A value
   // that a later program reads under its entry name. Nothing else lives at a border. Before load
   // there are only constants; kNone: the bytes are undefined.

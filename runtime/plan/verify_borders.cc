@@ -158,16 +158,12 @@ class Writers {
     const bool load = p == Program::load && ((s.kind == StepKind::host && s.op == OpKind::load_unit) || fills_zero(s));
     const bool update = p == Program::update && kernel && s.op == OpKind::optimizer_update;
     switch (plan_.tensors[tensor].kind) {
-      case TensorKind::constant:
-        return false;
+      case TensorKind::constant: return false;
       case TensorKind::weights:
         return (load && s.kind == StepKind::host) || update || (p == Program::update && s.op == OpKind::gather_weights);
-      case TensorKind::moments:
-        return load || update;
-      case TensorKind::metrics:
-        return load || writes_metrics(s, tensor);
-      default:
-        break;
+      case TensorKind::moments: return load || update;
+      case TensorKind::metrics: return load || writes_metrics(s, tensor);
+      default: break;
     }
     if (load || update) return true;
     if (std::binary_search(shards_.begin(), shards_.end(), tensor))

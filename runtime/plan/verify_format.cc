@@ -114,9 +114,8 @@ void check_tensor(VerifyContext& context, int32_t index) {
 void check_storage(VerifyContext& context, int32_t tensor, const std::string& what, const PlanUnit& u, DType dtype, int64_t elements) {
   const PlanTensor& t = context.plan.tensors[tensor];
   if (t.dtype != dtype || t.shape != Shape{elements} || !is_contiguous(t.shape, t.strides))
-    context.fail("format",
-                 fmt::format("unit {}: its {} {} must be {} contiguous elements of {}", u.name, what, context.tensor_name(tensor), elements,
-                             dtype_name(dtype)));
+    context.fail("format", fmt::format("unit {}: its {} {} must be {} contiguous elements of {}", u.name, what, context.tensor_name(tensor),
+                                       elements, dtype_name(dtype)));
   if (t.offset % kArenaAlignment != 0)
     context.fail("format",
                  fmt::format("unit {}: its {} {} is not aligned to {} bytes", u.name, what, context.tensor_name(tensor), kArenaAlignment));

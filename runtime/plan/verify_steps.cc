@@ -18,27 +18,13 @@ class StepFormat {
     if (!operands_present()) return;
     if (needs_unit() && step_.unit == kNone) return fail(fmt::format("{} names no unit", describe_step(plan_, step_)));
     switch (step_.kind) {
-      case StepKind::kernel:
-        kernel();
-        break;
-      case StepKind::copy:
-        copy();
-        break;
-      case StepKind::all_gather:
-        all_gather();
-        break;
-      case StepKind::reduce_scatter:
-        reduce_scatter();
-        break;
-      case StepKind::all_reduce:
-        all_reduce();
-        break;
-      case StepKind::free:
-        counts(1, 0);
-        break;
-      case StepKind::host:
-        host();
-        break;
+      case StepKind::kernel: kernel(); break;
+      case StepKind::copy: copy(); break;
+      case StepKind::all_gather: all_gather(); break;
+      case StepKind::reduce_scatter: reduce_scatter(); break;
+      case StepKind::all_reduce: all_reduce(); break;
+      case StepKind::free: counts(1, 0); break;
+      case StepKind::host: host(); break;
     }
     for (const auto& pair : step_.in_place) in_place(pair);
   }

@@ -25,7 +25,8 @@ void issue(benchmark::State& state) {
     issuing_ms += report.step_ms - report.exposed_comm_ms - report.data_ms;
     waiting_ms += report.exposed_comm_ms;
   }
-  const double steps = static_cast<double>(find_program(*plan, Program::micro_step)->steps.size()) * static_cast<double>(state.iterations());
+  const double steps =
+      static_cast<double>(find_program(*plan, Program::micro_step)->steps.size()) * static_cast<double>(state.iterations());
   state.counters["issue us/step"] = issuing_ms * 1000 / steps;
   state.counters["wait us/step"] = waiting_ms * 1000 / steps;
 }

@@ -142,10 +142,7 @@ void bias_gelu(benchmark::State& state) {
   code.instructions = {{OpKind::add, 0, 1}, {OpKind::gelu, 2, -1, -1, 1}};
   Call call(OpKind::elementwise);
   call.chain = std::move(code);
-  call.input(F, {kRows, 4 * kWidth})
-      .input(F, {4 * kWidth})
-      .in_place(0)
-      .measure(state, 2 * 4 * kHidden);
+  call.input(F, {kRows, 4 * kWidth}).input(F, {4 * kWidth}).in_place(0).measure(state, 2 * 4 * kHidden);
 }
 
 void copy_heads(benchmark::State& state) {

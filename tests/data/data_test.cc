@@ -154,9 +154,10 @@ TEST_F(DataTest, AllProblemsAtOnce) {
   put("x", npy_bytes("<f4", "(5, 4)", raw(std::vector<float>(20))));
   put("y", npy_bytes("<f4", "(5,)", raw(std::vector<float>(5))));
   put("w", npy_bytes("<f4", "(6,)", raw(std::vector<float>(6))));
-  EXPECT_THAT(error_of([&] { open_npy_folder(folder, plan); }),
-              AllOf(HasSubstr("x.npy has shape [5,4], expected [samples,3]"), HasSubstr("y.npy holds float32"), HasSubstr("z.npy is missing"),
-                    HasSubstr("the folder has w.npy, x.npy, y.npy"), HasSubstr("w.npy has 6 samples, x.npy has 5")));
+  EXPECT_THAT(
+      error_of([&] { open_npy_folder(folder, plan); }),
+      AllOf(HasSubstr("x.npy has shape [5,4], expected [samples,3]"), HasSubstr("y.npy holds float32"), HasSubstr("z.npy is missing"),
+            HasSubstr("the folder has w.npy, x.npy, y.npy"), HasSubstr("w.npy has 6 samples, x.npy has 5")));
   EXPECT_THAT(error_of([&] { open_npy_folder(folder + "/none", plan); }), HasSubstr("does not exist"));
 }
 

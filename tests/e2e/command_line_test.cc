@@ -136,7 +136,8 @@ TEST_F(CommandLine, StepsCountFromOneEverywhere) {
   EXPECT_THAT(read_file(tiny_.file("metrics.jsonl")), AllOf(testing::StartsWith("{\"step\": 1,"), HasSubstr("\n{\"step\": 2,")));
   tiny_.write("x", random_tensor({12, 4}, 1));
   ASSERT_EQ(train(fmt::format("--steps 2 --trace {}", tiny_.file("trace.json"))).code, 0);
-  EXPECT_THAT(read_file(tiny_.file("trace.json")), AllOf(HasSubstr("\"step\":1"), HasSubstr("\"step\":2"), testing::Not(HasSubstr("\"step\":3"))));
+  EXPECT_THAT(read_file(tiny_.file("trace.json")),
+              AllOf(HasSubstr("\"step\":1"), HasSubstr("\"step\":2"), testing::Not(HasSubstr("\"step\":3"))));
 }
 
 TEST_F(CommandLine, CompileThenRunEqualsTrain) {
@@ -154,7 +155,8 @@ TEST_F(CommandLine, CompileThenRunEqualsTrain) {
 TEST_F(CommandLine, APlanRunsFromAnyFolder) {
   const std::string folder = tiny_.file(""), rest = fmt::format(" --data {} --steps 1", tiny_.data_folder());
   const auto in = [&](const std::string& place, const std::string& arguments) {
-    return run_command(fmt::format("mkdir -p {0}/a {0}/b/deep {0}/c/deep; cd {0}/{1} && {2} {3}", folder, place, ZEROPLAN_BINARY, arguments));
+    return run_command(
+        fmt::format("mkdir -p {0}/a {0}/b/deep {0}/c/deep; cd {0}/{1} && {2} {3}", folder, place, ZEROPLAN_BINARY, arguments));
   };
   EXPECT_EQ(in(".", "compile model.onnx -o beside.zplan --batch 4").code, 0);
   EXPECT_EQ(in("a", "compile ../model.onnx -o ../b/deep/apart.zplan --batch 4").code, 0);

@@ -38,7 +38,8 @@ TEST_P(GoldenTest, LossesAtEveryStageAndRankCount) {
 // By the name that the original model used, or the initializer that golden.json says it was exported as.
 int parameter_index(const Plan& plan, const std::string& name, const std::string& initializer) {
   const auto index_where = [&](auto matches) {
-    const auto found = std::find_if(plan.parameters.begin(), plan.parameters.end(), [&](const PlanParameter& p) { return matches(p.parameter); });
+    const auto found =
+        std::find_if(plan.parameters.begin(), plan.parameters.end(), [&](const PlanParameter& p) { return matches(p.parameter); });
     return found == plan.parameters.end() ? -1 : static_cast<int>(found - plan.parameters.begin());
   };
   const int by_name = index_where([&](const Parameter& p) { return p.name == name; });

@@ -31,7 +31,7 @@ class Messages : public testing::Test {
     EXPECT_NE(outcome.code, 0) << arguments << "\n" << outcome.output;
     return outcome.output;
   }
-  std::string train_refusal(const std::string& arguments) const { 
+  std::string train_refusal(const std::string& arguments) const {
     const bool has_batch = arguments.find("--batch") != std::string::npos;
     return refusal(fmt::format("train {} {} {}", tiny_.model(), has_batch ? "" : "--batch 4", arguments));
   }
@@ -72,19 +72,23 @@ TEST_F(Messages, FilesThatAreNoPlan) {
 
 TEST_F(Messages, TheModelOfAPlanIsMissing) {
   std::filesystem::remove(tiny_.model());
-  EXPECT_THAT(refusal("run --data synthetic --steps 1 " + plan()), AllOf(HasSubstr(plan()), HasSubstr(tiny_.model()), HasSubstr("put it back")));
+  EXPECT_THAT(refusal("run --data synthetic --steps 1 " + plan()),
+              AllOf(HasSubstr(plan()), HasSubstr(tiny_.model()), HasSubstr("put it back")));
 }
 
 TEST_F(Messages, ExternalDataThatIsMissing) {
   std::filesystem::copy_file(model_folder("gpt2_nano_logits") + "/model.onnx", tiny_.file("alone.onnx"));
-  EXPECT_THAT(refusal("inspect " + tiny_.file("alone.onnx")), AllOf(HasSubstr("'model.onnx.data' is missing"), HasSubstr("must lie beside the model")));
+  EXPECT_THAT(refusal("inspect " + tiny_.file("alone.onnx")),
+              AllOf(HasSubstr("'model.onnx.data' is missing"), HasSubstr("must lie beside the model")));
 }
 
 TEST_F(Messages, ValuesSayWhatTheyMayBe) {
   EXPECT_THAT(refusal("estimate --params 7B"), AllOf(HasSubstr("--params 7B"), HasSubstr("7.5e9"), HasSubstr("1 to 1e15")));
-  EXPECT_THAT(train_refusal("--data synthetic --ranks auto"), AllOf(HasSubstr("--ranks auto"), HasSubstr("whole number"), HasSubstr("1 to 65536")));
+  EXPECT_THAT(train_refusal("--data synthetic --ranks auto"),
+              AllOf(HasSubstr("--ranks auto"), HasSubstr("whole number"), HasSubstr("1 to 65536")));
   EXPECT_THAT(refusal(fmt::format("estimate {} --ranks auto", tiny_.model())), AllOf(HasSubstr("--ranks auto"), HasSubstr("1 to 65536")));
-  EXPECT_THAT(train_refusal("--data synthetic --steps 1e30"), AllOf(HasSubstr("--steps 1e30"), HasSubstr("in digits"), HasSubstr("1 or more")));
+  EXPECT_THAT(train_refusal("--data synthetic --steps 1e30"),
+              AllOf(HasSubstr("--steps 1e30"), HasSubstr("in digits"), HasSubstr("1 or more")));
   EXPECT_THAT(train_refusal("--data synthetic --batch 4 --batch 8"), HasSubstr("--batch is given 2 times; give it once"));
 }
 
@@ -130,7 +134,8 @@ TEST_F(Messages, OutputsNeverOverwriteInputs) {
 
 TEST_F(Messages, TheExportNamesItsWeightsFile) {
   const std::string folder = model_folder("gpt2_nano_logits"), out = tiny_.file("out.onnx");
-  const std::string command = fmt::format("train {0}/model.onnx --loss 'softmax_cross_entropy(logits, labels)' --dim seq=16 --data synthetic --steps 1 --export ", folder);
+  const std::string command = fmt::format(
+      "train {0}/model.onnx --loss 'softmax_cross_entropy(logits, labels)' --dim seq=16 --data synthetic --steps 1 --export ", folder);
   const Outcome outcome = zeroplan(command + out);
   EXPECT_THAT(outcome.output, HasSubstr(fmt::format("exported {0} and its weights {0}.data", out)));
   std::filesystem::create_symlink(folder + "/model.onnx.data", tiny_.file("other.onnx.data"));

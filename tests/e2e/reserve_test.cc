@@ -100,9 +100,13 @@ TEST_P(Reserve, ProcessStaysWithinArenasAndReserve) {
 #endif
   const Setting& s = GetParam();
   ASSERT_EQ(run_program({"new", s.model, "-o", file("model.onnx")}, file("log")).code, 0);
-  std::vector<std::string> arguments = {"train",     file("model.onnx"),          "--ranks",   std::to_string(s.ranks), "--stage",
-                                        std::to_string(s.stage), "--threads", std::to_string(s.threads), "--batch", std::to_string(2 * s.ranks),
-                                        "--precision", s.precision,             "--steps",   "4"};
+  std::vector<std::string> arguments = {"train",       file("model.onnx"),
+                                        "--ranks",     std::to_string(s.ranks),
+                                        "--stage",     std::to_string(s.stage),
+                                        "--threads",   std::to_string(s.threads),
+                                        "--batch",     std::to_string(2 * s.ranks),
+                                        "--precision", s.precision,
+                                        "--steps",     "4"};
   const std::vector<std::string> feed = data(s.eval);
   arguments.insert(arguments.end(), feed.begin(), feed.end());
   const Child run = run_program(arguments, file("log"));

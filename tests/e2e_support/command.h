@@ -5,7 +5,7 @@
 namespace zeroplan {
 
 struct Outcome {
-  int code = -1;  // exit code; -1: ended by a signal
+  int code = -1;       // exit code; -1: ended by a signal
   std::string output;  // standard output and errors together
 };
 

@@ -9,9 +9,9 @@
 namespace zeroplan {
 
 struct Golden {
-  std::vector<double> losses;   // float64 reference
-  RunOptions run;               // optimizer settings
-  CompileOptions compile;       // optimizer, loss, dims; batch 8
+  std::vector<double> losses;                       // float64 reference
+  RunOptions run;                                   // optimizer settings
+  CompileOptions compile;                           // optimizer, loss, dims; batch 8
   std::map<std::string, std::string> initializers;  // original parameter name -> first initializer that holds it
 };
 

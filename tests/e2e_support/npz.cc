@@ -39,7 +39,9 @@ HostTensor parse_npy(const std::string& bytes) {
   const int length_bytes = bytes.at(6) == 1 ? 2 : 4;
   const size_t header_bytes = little(bytes, 8, length_bytes), start = 8 + length_bytes + header_bytes;
   const std::string header = bytes.substr(8 + length_bytes, header_bytes);
-  const DType dtype = header.find("<f8") != std::string::npos ? DType::f64 : header.find("<f4") != std::string::npos ? DType::f32 : DType::i64;
+  const DType dtype = header.find("<f8") != std::string::npos   ? DType::f64
+                      : header.find("<f4") != std::string::npos ? DType::f32
+                                                                : DType::i64;
   HostTensor tensor(dtype, header_shape(header));
   check(bytes.size() == start + tensor.bytes(), "npy size");
   std::memcpy(tensor.mutable_data(), bytes.data() + start, tensor.bytes());

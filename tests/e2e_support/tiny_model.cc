@@ -11,14 +11,10 @@ namespace {
 
 int onnx_type(DType dtype) {
   switch (dtype) {
-    case DType::f64:
-      return onnx::TensorProto::DOUBLE;
-    case DType::i64:
-      return onnx::TensorProto::INT64;
-    case DType::i32:
-      return onnx::TensorProto::INT32;
-    default:
-      return onnx::TensorProto::FLOAT;
+    case DType::f64: return onnx::TensorProto::DOUBLE;
+    case DType::i64: return onnx::TensorProto::INT64;
+    case DType::i32: return onnx::TensorProto::INT32;
+    default: return onnx::TensorProto::FLOAT;
   }
 }
 

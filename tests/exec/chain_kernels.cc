@@ -104,20 +104,13 @@ void optimizer_update_kernel(const KernelArgs& a) {
 
 Kernel chain_kernel(OpKind op) {
   switch (op) {
-    case OpKind::mul:
-      return mul_kernel;
-    case OpKind::silu_grad:
-      return silu_grad_kernel;
-    case OpKind::record_loss:
-      return record_loss_kernel;
-    case OpKind::fill_padding:
-      return fill_padding_kernel;
-    case OpKind::fold_metrics:
-      return fold_metrics_kernel;
-    case OpKind::optimizer_update:
-      return optimizer_update_kernel;
-    default:
-      return nullptr;
+    case OpKind::mul: return mul_kernel;
+    case OpKind::silu_grad: return silu_grad_kernel;
+    case OpKind::record_loss: return record_loss_kernel;
+    case OpKind::fill_padding: return fill_padding_kernel;
+    case OpKind::fold_metrics: return fold_metrics_kernel;
+    case OpKind::optimizer_update: return optimizer_update_kernel;
+    default: return nullptr;
   }
 }
 

@@ -18,16 +18,13 @@ double tolerance(OpKind op, DType dtype) {
     case OpKind::attention:
     case OpKind::attention_grad:
     case OpKind::layer_norm_grad:
-    case OpKind::rms_norm_grad:
-      return 1e-5;
+    case OpKind::rms_norm_grad: return 1e-5;
     case OpKind::pow:
     case OpKind::elementwise:
     case OpKind::reduce_sum:
     case OpKind::reduce_mean:
-    case OpKind::layer_norm:
-      return 4e-6;
-    default:
-      return 2e-6;
+    case OpKind::layer_norm: return 4e-6;
+    default: return 2e-6;
   }
 }
 

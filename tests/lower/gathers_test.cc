@@ -16,7 +16,8 @@ int64_t gathered_bytes_before_alignment(const Plan& plan) {
   for (const Step& step : find_program(plan, Program::micro_step)->steps) {
     int64_t bytes = 0;
     if (step.unit != kNone)
-      for (const UnitParameter& member : plan.units[step.unit].parameters) bytes += member.elements * dtype_bytes(plan.units[step.unit].dtype);
+      for (const UnitParameter& member : plan.units[step.unit].parameters)
+        bytes += member.elements * dtype_bytes(plan.units[step.unit].dtype);
     if (step.kind == StepKind::all_gather) most = std::max(most, live += bytes);
     if (step.kind == StepKind::free) live -= bytes;
   }
@@ -99,7 +100,8 @@ TEST(Gathers, ReplicatedWeightsAreNeverGatheredInTheMicroStep) {
 
 TEST(Gathers, PlanSizeDoesNotDependOnRanks) {
   for (int stage : {0, 1, 2, 3}) {
-    const Plan few = compile_graph(residual(3, 8, 16, 64), options_of(2, stage)), many = compile_graph(residual(3, 8, 16, 64), options_of(512, stage));
+    const Plan few = compile_graph(residual(3, 8, 16, 64), options_of(2, stage)),
+               many = compile_graph(residual(3, 8, 16, 64), options_of(512, stage));
     ASSERT_EQ(few.programs.size(), many.programs.size());
     EXPECT_EQ(few.tensors.size(), many.tensors.size());
     EXPECT_EQ(few.values.size(), many.values.size());

@@ -59,7 +59,8 @@ TEST(ReduceScatter, ContributionsAreAddedInPlace) {
   const Plan plan = compile_graph(residual(2, 8, 12, 50), options_of(3, 3));
   int in_place = 0;
   for (const Step& step : find_program(plan, Program::micro_step)->steps)
-    if (step.op == OpKind::add && !step.in_place.empty()) in_place += plan.tensors[step.outputs[0].tensor].kind == TensorKind::reduce_buffer;
+    if (step.op == OpKind::add && !step.in_place.empty())
+      in_place += plan.tensors[step.outputs[0].tensor].kind == TensorKind::reduce_buffer;
   EXPECT_EQ(in_place, 1);
 }
 

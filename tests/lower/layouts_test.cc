@@ -41,9 +41,9 @@ TEST(Layouts, KernelsWriteDenseLayoutsAlone) {
   const Shape shape = {2, 3, 4};
   EXPECT_TRUE(writes_layout(OpKind::attention, 0, shape, {12, 4, 1}));
   EXPECT_TRUE(writes_layout(OpKind::attention, 0, shape, {4, 8, 1}));
-  EXPECT_FALSE(writes_layout(OpKind::attention, 0, shape, {4, 9, 1}));   // a gap
-  EXPECT_FALSE(writes_layout(OpKind::attention, 0, shape, {4, 4, 1}));   // an overlap
-  EXPECT_FALSE(writes_layout(OpKind::attention, 0, shape, {3, 1, 6}));   // the last axis is not innermost
+  EXPECT_FALSE(writes_layout(OpKind::attention, 0, shape, {4, 9, 1}));  // a gap
+  EXPECT_FALSE(writes_layout(OpKind::attention, 0, shape, {4, 4, 1}));  // an overlap
+  EXPECT_FALSE(writes_layout(OpKind::attention, 0, shape, {3, 1, 6}));  // the last axis is not innermost
   EXPECT_FALSE(writes_layout(OpKind::attention, 1, shape, {4, 8, 1}));
   EXPECT_FALSE(writes_layout(OpKind::relu, 0, shape, {4, 8, 1}));
 }

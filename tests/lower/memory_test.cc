@@ -99,9 +99,7 @@ TEST(PlanMemory, SmallCasesComeCloseToTheBest) {
   EXPECT_GE(optimal, 36);
 }
 
-TEST(PlanMemory, NothingToPlace) {
-  EXPECT_EQ(plan_memory({}).bytes, 0);
-}
+TEST(PlanMemory, NothingToPlace) { EXPECT_EQ(plan_memory({}).bytes, 0); }
 
 TEST(PlanMemory, TransientArenaIsWithinFivePercentOfItsLowerBound) {
   for (int stage : {0, 3})

@@ -26,7 +26,8 @@ ValueId add_parameter(Graph& graph, const std::string& name, const Shape& shape,
   parameter.source.initializer = name;
   parameter.source.bytes = elements(shape) * 4;
   graph.parameters.push_back(parameter);
-  return graph.add_value({.name = name, .shape = shape, .kind = ValueKind::parameter, .parameter = static_cast<int32_t>(graph.parameters.size()) - 1});
+  return graph.add_value(
+      {.name = name, .shape = shape, .kind = ValueKind::parameter, .parameter = static_cast<int32_t>(graph.parameters.size()) - 1});
 }
 
 ValueId add_input(Graph& graph, const std::string& name, DType dtype, const Shape& shape) {
@@ -66,7 +67,8 @@ Graph residual(int blocks, int64_t tokens, int64_t width, int64_t vocabulary) {
   for (int i = 0; i < blocks; ++i) {
     const std::string block = fmt::format("h.{}.", i);
     const ValueId gamma = add_parameter(graph, block + "ln.weight", {width}), beta = add_parameter(graph, block + "ln.bias", {width});
-    const ValueId w1 = add_parameter(graph, block + "fc.weight", {width, 4 * width}), b1 = add_parameter(graph, block + "fc.bias", {4 * width});
+    const ValueId w1 = add_parameter(graph, block + "fc.weight", {width, 4 * width}),
+                  b1 = add_parameter(graph, block + "fc.bias", {4 * width});
     const ValueId w2 = add_parameter(graph, block + "proj.weight", {width, 4 * width});
     const ValueId n = build.add_multi(OpKind::layer_norm, {x, gamma, beta}, {{Attr::epsilon, 1e-5}})[0];
     ValueId h = build.add(OpKind::matmul, {n, w1});
@@ -74,7 +76,8 @@ Graph residual(int blocks, int64_t tokens, int64_t width, int64_t vocabulary) {
     x = build.add(OpKind::add, {x, build.add(OpKind::matmul, {h, build.transpose(w2, {1, 0})})}, {}, fmt::format("block{}", i));
   }
   const ValueId logits = build.add(OpKind::matmul, {x, build.transpose(table, {1, 0})}, {}, "logits");
-  const std::vector<ValueId> loss = build.add_multi(OpKind::cross_entropy, {logits, labels}, {{Attr::ignore_index, int64_t{-100}}}, {"loss", "weight"});
+  const std::vector<ValueId> loss =
+      build.add_multi(OpKind::cross_entropy, {logits, labels}, {{Attr::ignore_index, int64_t{-100}}}, {"loss", "weight"});
   graph.loss = {loss[0], loss[1], "cross entropy"};
   return graph;
 }

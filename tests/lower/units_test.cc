@@ -76,7 +76,8 @@ TEST(PartitionUnits, SmallParametersJoinANeighbour) {
   Builder build(graph);
   ValueId x = add_input(graph, "x", DType::f32, {4, 32});
   for (const char* name : {"a", "b"}) {
-    const ValueId w = add_parameter(graph, std::string(name) + ".w", {32, 32}), bias = add_parameter(graph, std::string(name) + ".bias", {32});
+    const ValueId w = add_parameter(graph, std::string(name) + ".w", {32, 32}),
+                  bias = add_parameter(graph, std::string(name) + ".bias", {32});
     x = build.add(OpKind::relu, {build.add(OpKind::add, {build.add(OpKind::matmul, {x, w}), bias})});
   }
   set_sum_loss(graph, x);
@@ -108,7 +109,8 @@ TEST(PartitionUnits, ReduceBytesBoundsTheReduceBuffer) {
   const ValueId ids = add_input(graph, "ids", DType::i64, {4});
   const ValueId a = add_parameter(graph, "a", {1000, 64}), b = add_parameter(graph, "b", {1000, 64}), c = add_parameter(graph, "c", {8, 8});
   const Attributes first_axis = {{Attr::axis, int64_t{0}}};
-  const ValueId rows = build.add(OpKind::add, {build.add(OpKind::gather, {a, ids}, first_axis), build.add(OpKind::gather, {b, ids}, first_axis)});
+  const ValueId rows =
+      build.add(OpKind::add, {build.add(OpKind::gather, {a, ids}, first_axis), build.add(OpKind::gather, {b, ids}, first_axis)});
   set_sum_loss(graph, build.add(OpKind::matmul, {build.reshape(rows, {32, 8}), c}));
   CompileOptions options = options_of(4, 3);
   options.unit_bytes = 1 << 20;

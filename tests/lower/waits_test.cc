@@ -108,8 +108,9 @@ TEST(Waits, CollectivesHaveAStreamPerCommunicator) {
   for (const Plan& plan : plans())
     for (const PlanProgram& program : plan.programs)
       for (const Step& step : program.steps) {
-        const StreamKind expected = step.kind == StepKind::all_gather ? StreamKind::gather
-                                    : step.kind == StepKind::reduce_scatter || step.kind == StepKind::all_reduce ? StreamKind::reduce : StreamKind::compute;
+        const StreamKind expected = step.kind == StepKind::all_gather                                            ? StreamKind::gather
+                                    : step.kind == StepKind::reduce_scatter || step.kind == StepKind::all_reduce ? StreamKind::reduce
+                                                                                                                 : StreamKind::compute;
         EXPECT_EQ(step.stream, expected);
       }
 }

@@ -130,7 +130,8 @@ TEST(Roles, AValueFoldedFromATrainedWeightIsRefused) {
   m.node("MatMul", {"x", "w"}, {"xw"});
   m.node("Add", {"xw", "row"}, {"y"});
   m.add("ReduceMean", {"y"}, "loss", {{"keepdims", 0}});
-  note(*m.proto.mutable_graph()->mutable_initializer(1)->add_metadata_props(), "pkg.torch.export.graph_signature.InputSpec.kind", "PARAMETER");
+  note(*m.proto.mutable_graph()->mutable_initializer(1)->add_metadata_props(), "pkg.torch.export.graph_signature.InputSpec.kind",
+       "PARAMETER");
   note(*m.proto.mutable_graph()->mutable_initializer(0)->add_metadata_props(), "pkg.onnxscript.optimizer.folded_from", "['w']");
   const std::string path = m.save(folder / "m.onnx");
   const std::string text = message([&] { import_model(path, samples(2)); });

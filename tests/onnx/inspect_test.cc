@@ -47,7 +47,8 @@ TEST(Inspect, WithoutALossItShowsRolesAndEveryProblem) {
   const Seen seen = inspect(convolution());
   EXPECT_EQ(row_of(seen, "w").role, Role::parameter);
   ASSERT_EQ(seen.model.inputs.size(), 1u);
-  EXPECT_THAT(seen.problems, Contains(AllOf(HasSubstr("no scalar output"), HasSubstr("--loss 'softmax_cross_entropy(y, labels)'"), HasSubstr("--loss 'mse(y, target)'"))));
+  EXPECT_THAT(seen.problems, Contains(AllOf(HasSubstr("no scalar output"), HasSubstr("--loss 'softmax_cross_entropy(y, labels)'"),
+                                            HasSubstr("--loss 'mse(y, target)'"))));
   EXPECT_THAT(seen.problems, Contains(AllOf(HasSubstr("'first_conv'"), HasSubstr("Conv"), HasSubstr("no decoder"), HasSubstr("opset 17"))));
 }
 
@@ -59,8 +60,9 @@ TEST(Inspect, ALossThatIsNoScalar) {
     model.output("y", {"N", "2"});
     return model;
   }();
-  EXPECT_THAT(inspect(m, options).problems, Contains(AllOf(HasSubstr("'y' is float32 of shape [2,2]"), HasSubstr("--loss 'softmax_cross_entropy(y, labels)'"),
-                                                           HasSubstr("--loss 'mse(y, target)'"))));
+  EXPECT_THAT(inspect(m, options).problems,
+              Contains(AllOf(HasSubstr("'y' is float32 of shape [2,2]"), HasSubstr("--loss 'softmax_cross_entropy(y, labels)'"),
+                             HasSubstr("--loss 'mse(y, target)'"))));
 }
 
 TEST(Inspect, HalfWeightsKeepTheirTypeAndRole) {
@@ -96,7 +98,8 @@ TEST(Inspect, ErrorsNameTheOpsetOfTheFile) {
 TEST(Report, AFileThatDoesNotTellBuffersApart) {
   ModelBuilder m = small_regression();
   m.proto.set_producer_name("pytorch");
-  EXPECT_THAT(inspect(m).model.report, Contains(AllOf(HasSubstr("does not say which tensors are buffers"), HasSubstr("all 2"), HasSubstr("--freeze PATTERN"))));
+  EXPECT_THAT(inspect(m).model.report,
+              Contains(AllOf(HasSubstr("does not say which tensors are buffers"), HasSubstr("all 2"), HasSubstr("--freeze PATTERN"))));
   m.proto.set_producer_name("zeroplan");
   EXPECT_THAT(inspect(m).model.report, testing::Not(Contains(HasSubstr("buffers"))));
 }
@@ -117,7 +120,8 @@ TEST(Report, ExpressionsThatTheExporterComputed) {
   note(2, "pkg.onnxscript.optimizer.folded_from", "['b']");
   ImportOptions options;
   options.loss = "other";
-  EXPECT_THAT(inspect(m, options).model.report, Contains(AllOf(HasSubstr("'scaled' was computed by the exporter from b"), HasSubstr("of its own"))));
+  EXPECT_THAT(inspect(m, options).model.report,
+              Contains(AllOf(HasSubstr("'scaled' was computed by the exporter from b"), HasSubstr("of its own"))));
 }
 
 }  // namespace

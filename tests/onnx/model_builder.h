@@ -1,8 +1,6 @@
 #pragma once
-// Small models built in a test, and a folder of its own for each test.
-#include <gtest/gtest.h>
+// Small models built in a test.
 #include <onnx/onnx_pb.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
@@ -11,28 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "tests/onnx/temp_folder.h"
+
 namespace zeroplan {
-
-class TempFolder {
- public:
-  TempFolder() {
-    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-    std::string name = std::string(info->test_suite_name()) + "." + info->name() + "." + std::to_string(::getpid());
-    for (char& c : name)
-      if (c == '/') c = '_';
-    path_ = std::filesystem::path(testing::TempDir()) / name;
-    std::filesystem::remove_all(path_);
-    std::filesystem::create_directories(path_);
-  }
-  ~TempFolder() { std::filesystem::remove_all(path_); }
-  std::string operator/(const std::string& file) const { return (path_ / file).string(); }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
-
-inline void write_bytes(const std::string& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
 
 class ModelBuilder {
  public:
@@ -75,7 +54,8 @@ class ModelBuilder {
     return n;
   }
   // One output and integer attributes.
-  ModelBuilder& add(const std::string& op, std::vector<std::string> inputs, const std::string& to, const std::map<std::string, int64_t>& attributes = {}) {
+  ModelBuilder& add(const std::string& op, std::vector<std::string> inputs, const std::string& to,
+                    const std::map<std::string, int64_t>& attributes = {}) {
     onnx::NodeProto& n = node(op, std::move(inputs), {to});
     for (const auto& [name, value] : attributes) set(n, name, value);
     return *this;

@@ -33,7 +33,10 @@ void batch_size(ModelBuilder& m) {
 }
 
 const Case kApart[] = {
-    {"Linear", [](ModelBuilder& m) { m.add("MatMul", {"x", "w"}, "y"); }},
+    {"Linear",
+     [](ModelBuilder& m) {
+       m.add("MatMul", {"x", "w"}, "y");
+     }},
     {"StepsFirst",
      [](ModelBuilder& m) {
        transpose(m, "x", "t", {1, 0, 2});

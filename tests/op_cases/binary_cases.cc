@@ -27,8 +27,11 @@ void add_arithmetic(CaseList& cases) {
 }
 
 void add_comparisons(CaseList& cases) {
-  const std::pair<const char*, OpKind> floating[] = {
-      {"equal", OpKind::equal}, {"less", OpKind::less}, {"greater", OpKind::greater}, {"less_equal", OpKind::less_equal}, {"greater_equal", OpKind::greater_equal}};
+  const std::pair<const char*, OpKind> floating[] = {{"equal", OpKind::equal},
+                                                     {"less", OpKind::less},
+                                                     {"greater", OpKind::greater},
+                                                     {"less_equal", OpKind::less_equal},
+                                                     {"greater_equal", OpKind::greater_equal}};
   for (const auto& [name, op] : floating)
     cases.push_back({name, op, {reals({6}, {1, 2, 3, 4, 5, 6}), reals({2, 6}, {1, 3, 2, 4, 6, 5, -1, 2, 9, -4, 5, 6.5})}, {}, false});
   cases.push_back({"less_gradient", OpKind::less, {reals({3}, {1, 2, 3}), reals({3}, {2, 1, 4})}, {}, true, true});

@@ -13,9 +13,12 @@ HostTensor random_tensor(const TensorSpec& spec, DType dtype, std::mt19937_64& r
   for (int64_t i = 0; i < tensor.count(); ++i) {
     const double unit = static_cast<double>(random() >> 11) * 0x1p-53;
     const double value = spec.low + unit * (spec.high - spec.low);
-    if (is_floating(dtype)) tensor.set(i, value);
-    else if (dtype == DType::boolean) tensor.set(i, value >= (spec.low + spec.high) / 2);
-    else tensor.set_int(i, static_cast<int64_t>(std::floor(value)));
+    if (is_floating(dtype))
+      tensor.set(i, value);
+    else if (dtype == DType::boolean)
+      tensor.set(i, value >= (spec.low + spec.high) / 2);
+    else
+      tensor.set_int(i, static_cast<int64_t>(std::floor(value)));
   }
   return tensor;
 }

@@ -12,7 +12,7 @@ CaseList elementwise_cases();
 CaseList reduce_cases();
 CaseList movement_cases();
 CaseList matmul_cases();
-CaseList row_cases();        // softmax, norms, cross entropy
+CaseList row_cases();  // softmax, norms, cross entropy
 CaseList attention_cases();
 
 inline TensorSpec real(Shape shape, double low = -1, double high = 1) { return {.shape = std::move(shape), .low = low, .high = high}; }

@@ -11,12 +11,12 @@ namespace zeroplan {
 
 struct TensorSpec {
   Shape shape;
-  DType dtype = DType::f32;           // f32 stands for the precision under test, any other type for itself
-  double low = -1, high = 1;          // random values; integers: [low, high)
-  std::vector<double> values = {};    // explicit values instead
-  bool gradient = true;               // floating inputs of a differentiable case: is the gradient checked?
-  bool constant = false;              // is a constant of the graph rather than an input
-  bool absent = false;                // optional operand left out
+  DType dtype = DType::f32;         // f32 stands for the precision under test, any other type for itself
+  double low = -1, high = 1;        // random values; integers: [low, high)
+  std::vector<double> values = {};  // explicit values instead
+  bool gradient = true;             // floating inputs of a differentiable case: is the gradient checked?
+  bool constant = false;            // is a constant of the graph rather than an input
+  bool absent = false;              // optional operand left out
 };
 
 struct OpCase {
@@ -25,7 +25,7 @@ struct OpCase {
   std::vector<TensorSpec> inputs;
   Attributes attributes = {};
   bool differentiable = false;
-  bool zero_gradient = false;         // differentiable, and the gradient is zero everywhere (floor-like ops)
+  bool zero_gradient = false;  // differentiable, and the gradient is zero everywhere (floor-like ops)
 };
 
 // Every kernel op outside the training step has at least one.
@@ -34,7 +34,7 @@ const std::vector<OpCase>& op_cases();
 // The case as a graph of one node, with seeded random operands. values[node.inputs[i]] is the operand; missing ones are kNone.
 struct CaseGraph {
   Graph graph;
-  Node node;                          // copy of the node under test
+  Node node;  // copy of the node under test
   std::map<ValueId, HostTensor> values;
 };
 CaseGraph build_case(const OpCase& op_case, DType precision, uint64_t seed);

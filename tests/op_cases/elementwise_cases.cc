@@ -18,8 +18,8 @@ ElementwiseCode bias_gelu() {
 ElementwiseCode masked() {
   ElementwiseCode code;
   code.constants = {0.25, 1};
-  code.instructions = {{OpKind::less, 1, 3},     {OpKind::logical_and, 0, 5}, {OpKind::exp, 1}, {OpKind::where, 6, 7, 2},
-                       {OpKind::mul, 2, 2},      {OpKind::add, 9, 4},         {OpKind::div, 8, 10}};
+  code.instructions = {{OpKind::less, 1, 3}, {OpKind::logical_and, 0, 5}, {OpKind::exp, 1},    {OpKind::where, 6, 7, 2},
+                       {OpKind::mul, 2, 2},  {OpKind::add, 9, 4},         {OpKind::div, 8, 10}};
   return code;
 }
 
@@ -34,12 +34,13 @@ ElementwiseCode everything() {
     sum = next + 1;
     next += 2;
   };
-  for (const OpKind op : {OpKind::neg, OpKind::abs, OpKind::sign, OpKind::sqrt, OpKind::reciprocal, OpKind::exp, OpKind::log, OpKind::sin, OpKind::cos,
-                          OpKind::tanh, OpKind::sigmoid, OpKind::erf, OpKind::relu, OpKind::gelu, OpKind::silu, OpKind::logical_not, OpKind::is_nan})
+  for (const OpKind op :
+       {OpKind::neg, OpKind::abs, OpKind::sign, OpKind::sqrt, OpKind::reciprocal, OpKind::exp, OpKind::log, OpKind::sin, OpKind::cos,
+        OpKind::tanh, OpKind::sigmoid, OpKind::erf, OpKind::relu, OpKind::gelu, OpKind::silu, OpKind::logical_not, OpKind::is_nan})
     push({op, 0});
-  for (const OpKind op : {OpKind::sub, OpKind::mul, OpKind::div, OpKind::pow, OpKind::maximum, OpKind::minimum, OpKind::equal, OpKind::less, OpKind::greater,
-                          OpKind::less_equal, OpKind::greater_equal, OpKind::logical_or, OpKind::relu_grad, OpKind::gelu_grad, OpKind::silu_grad,
-                          OpKind::tanh_grad, OpKind::sigmoid_grad})
+  for (const OpKind op : {OpKind::sub, OpKind::mul, OpKind::div, OpKind::pow, OpKind::maximum, OpKind::minimum, OpKind::equal, OpKind::less,
+                          OpKind::greater, OpKind::less_equal, OpKind::greater_equal, OpKind::logical_or, OpKind::relu_grad,
+                          OpKind::gelu_grad, OpKind::silu_grad, OpKind::tanh_grad, OpKind::sigmoid_grad})
     push({op, 0, 1});
   return code;
 }

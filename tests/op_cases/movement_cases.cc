@@ -6,10 +6,14 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-Attributes slice(Shape shape, Ints starts, Ints steps) { return {{Attr::shape, std::move(shape)}, {Attr::starts, std::move(starts)}, {Attr::steps, std::move(steps)}}; }
+Attributes slice(Shape shape, Ints starts, Ints steps) {
+  return {{Attr::shape, std::move(shape)}, {Attr::starts, std::move(starts)}, {Attr::steps, std::move(steps)}};
+}
 Attributes axis(int64_t axis) { return {{Attr::axis, axis}}; }
 Attributes table(int64_t axis, Shape shape) { return {{Attr::axis, axis}, {Attr::shape, std::move(shape)}}; }
-Attributes filled(double value, Shape shape, DType dtype) { return {{Attr::value, value}, {Attr::shape, std::move(shape)}, {Attr::dtype, dtype_value(dtype)}}; }
+Attributes filled(double value, Shape shape, DType dtype) {
+  return {{Attr::value, value}, {Attr::shape, std::move(shape)}, {Attr::dtype, dtype_value(dtype)}};
+}
 Attributes shape(Shape shape) { return {{Attr::shape, std::move(shape)}}; }
 Attributes permutation(Ints permutation) { return {{Attr::permutation, std::move(permutation)}}; }
 

@@ -58,7 +58,7 @@ TEST(Definitions, EveryVjpWithAFloatingResultHasACheckedCase) {
   std::set<OpKind> differentiable;
   for (const OpCase& each : op_cases())
     if (each.differentiable) differentiable.insert(each.op);
-  const std::set<OpKind> no_gradient = {OpKind::equal,       OpKind::greater,     OpKind::less_equal, OpKind::greater_equal,
+  const std::set<OpKind> no_gradient = {OpKind::equal,       OpKind::greater,    OpKind::less_equal,  OpKind::greater_equal,
                                         OpKind::logical_and, OpKind::logical_or, OpKind::logical_not, OpKind::fill};
   for (const OpKind op : all_ops()) {
     if (!op_def(op).vjp || no_gradient.contains(op)) continue;
@@ -77,7 +77,8 @@ TEST(Definitions, InPlacePairsNameOperandsThatExist) {
   }
 }
 
-bool accepts(GraphMaker& g, OpKind op, std::vector<ValueId> inputs, Attributes attributes, int input, const Shape& shape, const Strides& strides) {
+bool accepts(GraphMaker& g, OpKind op, std::vector<ValueId> inputs, Attributes attributes, int input, const Shape& shape,
+             const Strides& strides) {
   g.build.add_multi(op, std::move(inputs), std::move(attributes));
   return op_def(op).accepts(g.graph, g.graph.nodes.back(), input, shape, strides);
 }
@@ -104,7 +105,9 @@ TEST(Definitions, AttentionAcceptsTransposedHeads) {
   GraphMaker g;
   const ValueId q = g.input({2, 4, 3, 8});
   const Attributes attributes = {{Attr::scale, 1.0}, {Attr::causal, int64_t{0}}};
-  const auto ok = [&](int input, const Shape& shape, const Strides& strides) { return accepts(g, OpKind::attention, {q, q, q}, attributes, input, shape, strides); };
+  const auto ok = [&](int input, const Shape& shape, const Strides& strides) {
+    return accepts(g, OpKind::attention, {q, q, q}, attributes, input, shape, strides);
+  };
   EXPECT_TRUE(ok(0, {2, 4, 3, 8}, {96, 8, 32, 1}));
   EXPECT_FALSE(ok(0, {2, 4, 3, 8}, {96, 24, 1, 3}));
   EXPECT_FALSE(ok(0, {2, 4, 3, 8}, {96, 24, 8, 0}));
@@ -114,9 +117,11 @@ TEST(Definitions, AttentionAcceptsTransposedHeads) {
 }
 
 TEST(Definitions, RowKernelsTakeContiguousOperandsOnly) {
-  for (const OpKind op : {OpKind::softmax, OpKind::layer_norm, OpKind::rms_norm, OpKind::cross_entropy, OpKind::gather, OpKind::gather_grad})
+  for (const OpKind op :
+       {OpKind::softmax, OpKind::layer_norm, OpKind::rms_norm, OpKind::cross_entropy, OpKind::gather, OpKind::gather_grad})
     EXPECT_EQ(op_def(op).accepts, nullptr) << op_name(op);
-  for (const OpKind op : {OpKind::add, OpKind::exp, OpKind::where, OpKind::copy, OpKind::concat, OpKind::reduce_sum, OpKind::elementwise, OpKind::slice_grad})
+  for (const OpKind op :
+       {OpKind::add, OpKind::exp, OpKind::where, OpKind::copy, OpKind::concat, OpKind::reduce_sum, OpKind::elementwise, OpKind::slice_grad})
     EXPECT_NE(op_def(op).accepts, nullptr) << op_name(op);
 }
 
@@ -131,7 +136,8 @@ TEST(Definitions, WorkspaceFollowsTheSharedFormulas) {
   EXPECT_EQ(op_def(OpKind::attention).flops(g.graph, node), 4.0 * 2 * 4 * 100 * 100 * 16 / 2);
   g.build.add_multi(OpKind::attention_grad, {q, q, q, q, node.outputs[0], node.outputs[1]}, attributes);
   const int64_t delta = workspace_round(2 * 4 * 100 * 4);
-  EXPECT_EQ(op_def(OpKind::attention_grad).workspace(g.graph, g.graph.nodes.back(), 2), delta + 2 * (3 * 64 * 64 + 64 * 4 + 4 * 64 * 16) * 4);
+  EXPECT_EQ(op_def(OpKind::attention_grad).workspace(g.graph, g.graph.nodes.back(), 2),
+            delta + 2 * (3 * 64 * 64 + 64 * 4 + 4 * 64 * 16) * 4);
   EXPECT_EQ(norm_grad_workspace(5), workspace_round(16 * 2 * 5 * 8));
 }
 
@@ -139,7 +145,8 @@ TEST(Definitions, ChunksOfRowsCoverAllRows) {
   for (const int64_t rows : {0, 1, 15, 16, 17, 1000}) {
     EXPECT_EQ(norm_grad_chunk_start(0, rows), 0);
     EXPECT_EQ(norm_grad_chunk_start(kNormGradChunks, rows), rows);
-    for (int64_t chunk = 0; chunk < kNormGradChunks; ++chunk) EXPECT_LE(norm_grad_chunk_start(chunk, rows), norm_grad_chunk_start(chunk + 1, rows));
+    for (int64_t chunk = 0; chunk < kNormGradChunks; ++chunk)
+      EXPECT_LE(norm_grad_chunk_start(chunk, rows), norm_grad_chunk_start(chunk + 1, rows));
   }
 }
 
@@ -171,13 +178,16 @@ TEST(Elementwise, CodeIsReadable) {
 }
 
 TEST(Elementwise, RefusesWhatIsNoCode) {
-  for (const char* text : {"add 0", "add 0 1 2", "add 0 x", "add 0  1", "nothing 0 1", "matmul 0 1", "tanh:tanh 0", "add 0 1;", "exp 0; const 1", "const", "const 1 2"})
+  for (const char* text : {"add 0", "add 0 1 2", "add 0 x", "add 0  1", "nothing 0 1", "matmul 0 1", "tanh:tanh 0", "add 0 1;",
+                           "exp 0; const 1", "const", "const 1 2"})
     EXPECT_THROW(decode_elementwise({{Attr::code, std::string(text)}}), Error) << text;
 }
 
 TEST(Elementwise, OnlyElementwiseOpsStandInAChain) {
-  for (const OpKind op : {OpKind::add, OpKind::gelu_grad, OpKind::where, OpKind::is_nan, OpKind::neg}) EXPECT_TRUE(is_elementwise(op)) << op_name(op);
-  for (const OpKind op : {OpKind::cast, OpKind::matmul, OpKind::reduce_sum, OpKind::elementwise, OpKind::copy}) EXPECT_FALSE(is_elementwise(op)) << op_name(op);
+  for (const OpKind op : {OpKind::add, OpKind::gelu_grad, OpKind::where, OpKind::is_nan, OpKind::neg})
+    EXPECT_TRUE(is_elementwise(op)) << op_name(op);
+  for (const OpKind op : {OpKind::cast, OpKind::matmul, OpKind::reduce_sum, OpKind::elementwise, OpKind::copy})
+    EXPECT_FALSE(is_elementwise(op)) << op_name(op);
 }
 
 }  // namespace

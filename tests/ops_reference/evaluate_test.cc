@@ -28,8 +28,9 @@ TEST(Evaluate, IntegersAreExact) {
   EXPECT_THAT(g.evaluate(OpKind::pow, {g.ints({4}, {3, -2, 2, 0}), g.ints({4}, {39, 63, -1, 0})})[0].to_ints(),
               ElementsAre(4052555153018976267, std::numeric_limits<int64_t>::min(), 0, 1));
   EXPECT_THAT(doubles(g.evaluate(OpKind::greater, {a, g.ints({}, {large - 1})})[0]), ElementsAre(1, 0, 0));
-  EXPECT_THAT(g.evaluate(OpKind::where, {g.evaluate(OpKind::equal, {a, a}).size() ? g.graph.nodes.back().outputs[0] : kNone, a, b})[0].to_ints(),
-              ElementsAre(large, -7, 7));
+  EXPECT_THAT(
+      g.evaluate(OpKind::where, {g.evaluate(OpKind::equal, {a, a}).size() ? g.graph.nodes.back().outputs[0] : kNone, a, b})[0].to_ints(),
+      ElementsAre(large, -7, 7));
 }
 
 TEST(Evaluate, IntegerDivisionByZeroIsAnError) {
@@ -42,7 +43,8 @@ TEST(Evaluate, Activations) {
   const ValueId x = g.reals({3}, {-1, 0, 2});
   const auto near = [](double a, double b, double c) { return ElementsAre(DoubleNear(a, 1e-9), DoubleNear(b, 1e-9), DoubleNear(c, 1e-9)); };
   EXPECT_THAT(doubles(g.evaluate(OpKind::gelu, {x})[0]), near(-0.15865525393145707, 0, 1.9544997361036416));
-  EXPECT_THAT(doubles(g.evaluate(OpKind::gelu, {x}, {{Attr::approximate, int64_t{1}}})[0]), near(-0.15880800939172324, 0, 1.9545976940877752));
+  EXPECT_THAT(doubles(g.evaluate(OpKind::gelu, {x}, {{Attr::approximate, int64_t{1}}})[0]),
+              near(-0.15880800939172324, 0, 1.9545976940877752));
   EXPECT_THAT(doubles(g.evaluate(OpKind::silu, {x})[0]), near(-0.2689414213699951, 0, 1.7615941559557649));
   EXPECT_THAT(doubles(g.evaluate(OpKind::relu, {x})[0]), ElementsAre(0, 0, 2));
 }
@@ -69,7 +71,8 @@ TEST(Evaluate, CastTruncatesAndTests) {
 TEST(Evaluate, Reductions) {
   GraphMaker g;
   const ValueId x = g.reals({2, 3}, {1, 2, 3, 4, 5, 9});
-  const Attributes rows = {{Attr::axes, Ints{1}}, {Attr::keepdims, int64_t{0}}}, columns = {{Attr::axes, Ints{0}}, {Attr::keepdims, int64_t{1}}};
+  const Attributes rows = {{Attr::axes, Ints{1}}, {Attr::keepdims, int64_t{0}}},
+                   columns = {{Attr::axes, Ints{0}}, {Attr::keepdims, int64_t{1}}};
   EXPECT_THAT(doubles(g.evaluate(OpKind::reduce_sum, {x}, rows)[0]), ElementsAre(6, 18));
   EXPECT_THAT(doubles(g.evaluate(OpKind::reduce_mean, {x}, columns)[0]), ElementsAre(2.5, 3.5, 6));
   EXPECT_THAT(doubles(g.evaluate(OpKind::reduce_max, {x}, rows)[0]), ElementsAre(3, 9));
@@ -79,10 +82,12 @@ TEST(Evaluate, ViewsAndMovement) {
   GraphMaker g;
   const ValueId x = g.ints({2, 3}, {0, 1, 2, 3, 4, 5});
   EXPECT_THAT(g.evaluate(OpKind::transpose, {x}, {{Attr::permutation, Ints{1, 0}}})[0].to_ints(), ElementsAre(0, 3, 1, 4, 2, 5));
-  EXPECT_THAT(g.evaluate(OpKind::broadcast, {g.ints({2, 1}, {7, 8})}, {{Attr::shape, Ints{2, 2, 2}}})[0].to_ints(), ElementsAre(7, 7, 8, 8, 7, 7, 8, 8));
+  EXPECT_THAT(g.evaluate(OpKind::broadcast, {g.ints({2, 1}, {7, 8})}, {{Attr::shape, Ints{2, 2, 2}}})[0].to_ints(),
+              ElementsAre(7, 7, 8, 8, 7, 7, 8, 8));
   const Attributes part = {{Attr::shape, Ints{2, 2}}, {Attr::starts, Ints{1, 2}}, {Attr::steps, Ints{-1, -2}}};
   EXPECT_THAT(g.evaluate(OpKind::slice, {x}, part)[0].to_ints(), ElementsAre(5, 3, 2, 0));
-  EXPECT_THAT(g.evaluate(OpKind::concat, {x, g.ints({2, 1}, {8, 9})}, {{Attr::axis, int64_t{1}}})[0].to_ints(), ElementsAre(0, 1, 2, 8, 3, 4, 5, 9));
+  EXPECT_THAT(g.evaluate(OpKind::concat, {x, g.ints({2, 1}, {8, 9})}, {{Attr::axis, int64_t{1}}})[0].to_ints(),
+              ElementsAre(0, 1, 2, 8, 3, 4, 5, 9));
   const Attributes whole = {{Attr::shape, Ints{4}}, {Attr::starts, Ints{3}}, {Attr::steps, Ints{-2}}};
   EXPECT_THAT(doubles(g.evaluate(OpKind::slice_grad, {g.reals({2}, {5, 6})}, whole)[0]), ElementsAre(0, 6, 0, 5));
 }
@@ -90,8 +95,11 @@ TEST(Evaluate, ViewsAndMovement) {
 TEST(Evaluate, GatherCountsNegativeIndicesFromTheEnd) {
   GraphMaker g;
   const ValueId indices = g.ints({3}, {-1, 0, -1});
-  EXPECT_THAT(doubles(g.evaluate(OpKind::gather, {g.reals({3, 1}, {1, 2, 3}), indices}, {{Attr::axis, int64_t{0}}})[0]), ElementsAre(3, 1, 3));
-  EXPECT_THAT(doubles(g.evaluate(OpKind::gather_grad, {g.reals({3, 1}, {1, 2, 3}), indices}, {{Attr::axis, int64_t{0}}, {Attr::shape, Ints{3, 1}}})[0]), ElementsAre(2, 0, 4));
+  EXPECT_THAT(doubles(g.evaluate(OpKind::gather, {g.reals({3, 1}, {1, 2, 3}), indices}, {{Attr::axis, int64_t{0}}})[0]),
+              ElementsAre(3, 1, 3));
+  EXPECT_THAT(doubles(g.evaluate(OpKind::gather_grad, {g.reals({3, 1}, {1, 2, 3}), indices},
+                                 {{Attr::axis, int64_t{0}}, {Attr::shape, Ints{3, 1}}})[0]),
+              ElementsAre(2, 0, 4));
   for (const int64_t outside : {3, -4}) {
     GraphMaker bad;
     EXPECT_THROW(bad.evaluate(OpKind::gather, {bad.reals({3}, {1, 2, 3}), bad.ints({1}, {outside})}, {{Attr::axis, int64_t{0}}}), Error);
@@ -138,9 +146,11 @@ TEST(Evaluate, LabelOutsideTheClassesIsAnError) {
 
 TEST(Evaluate, LayerNormHasMeanZeroAndUnitVariance) {
   GraphMaker g;
-  const auto out = g.evaluate(OpKind::layer_norm, {g.reals({1, 4}, {1, 3, 5, 7}), g.reals({4}, {1, 1, 1, 2}), g.reals({4}, {0, 0, 1, 0})}, {{Attr::epsilon, 0.0}});
+  const auto out = g.evaluate(OpKind::layer_norm, {g.reals({1, 4}, {1, 3, 5, 7}), g.reals({4}, {1, 1, 1, 2}), g.reals({4}, {0, 0, 1, 0})},
+                              {{Attr::epsilon, 0.0}});
   const double unit = 1 / std::sqrt(5);
-  EXPECT_THAT(doubles(out[0]), ElementsAre(DoubleNear(-3 * unit, 1e-12), DoubleNear(-unit, 1e-12), DoubleNear(unit + 1, 1e-12), DoubleNear(6 * unit, 1e-12)));
+  EXPECT_THAT(doubles(out[0]), ElementsAre(DoubleNear(-3 * unit, 1e-12), DoubleNear(-unit, 1e-12), DoubleNear(unit + 1, 1e-12),
+                                           DoubleNear(6 * unit, 1e-12)));
   EXPECT_EQ(out[1].get(0), 4);
   EXPECT_NEAR(out[2].get(0), unit, 1e-12);
   const auto rms = g.evaluate(OpKind::rms_norm, {g.reals({1, 2}, {3, 4}), g.reals({2}, {1, 2})}, {{Attr::epsilon, 0.0}});
@@ -158,7 +168,8 @@ TEST(Evaluate, CausalAttentionSeesTheLastKeysToo) {
 TEST(Evaluate, QueryWithoutKeysGivesZero) {
   GraphMaker g;
   const ValueId x = g.reals({1, 1, 2, 1}, {1, 2});
-  const auto out = g.evaluate(OpKind::attention, {x, x, x, g.reals({2, 1}, {-kInfinity, 0})}, {{Attr::scale, 1.0}, {Attr::causal, int64_t{0}}});
+  const auto out =
+      g.evaluate(OpKind::attention, {x, x, x, g.reals({2, 1}, {-kInfinity, 0})}, {{Attr::scale, 1.0}, {Attr::causal, int64_t{0}}});
   EXPECT_EQ(out[0].get(0), 0);
   EXPECT_EQ(out[1].get(0), -kInfinity);
   EXPECT_GT(out[0].get(1), 1);

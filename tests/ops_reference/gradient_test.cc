@@ -58,15 +58,18 @@ std::vector<HostTensor> vjp_gradients(CaseGraph built, const OpCase& op_case, co
   std::vector<ValueId> output_gradients;
   for (const HostTensor& weight : seeds.weights) output_gradients.push_back(weight.data() ? build.constant(weight) : kNone);
   std::vector<bool> needs;
-  for (const TensorSpec& spec : op_case.inputs) needs.push_back(spec.dtype == DType::f32 && spec.gradient && !spec.constant && !spec.absent);
+  for (const TensorSpec& spec : op_case.inputs)
+    needs.push_back(spec.dtype == DType::f32 && spec.gradient && !spec.constant && !spec.absent);
   const Node node = built.node;
   VjpContext context(build, node, output_gradients, needs);
   op_def(op_case.op).vjp(context);
   evaluate_program(built.graph, Program::micro_step, built.values);
   std::vector<HostTensor> gradients;
   for (const ValueId id : context.gradients()) {
-    if (id == kNone) gradients.emplace_back();
-    else gradients.push_back(built.graph.value(id).kind == ValueKind::constant ? built.graph.value(id).constant : built.values.at(id));
+    if (id == kNone)
+      gradients.emplace_back();
+    else
+      gradients.push_back(built.graph.value(id).kind == ValueKind::constant ? built.graph.value(id).constant : built.values.at(id));
   }
   return gradients;
 }
@@ -108,7 +111,8 @@ std::vector<OpCase> differentiable_cases() {
   return cases;
 }
 
-INSTANTIATE_TEST_SUITE_P(Ops, GradientTest, testing::ValuesIn(differentiable_cases()), [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Ops, GradientTest, testing::ValuesIn(differentiable_cases()),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace zeroplan

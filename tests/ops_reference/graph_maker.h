@@ -22,8 +22,12 @@ class GraphMaker {
     value.kind = ValueKind::input;
     return graph.add_value(std::move(value));
   }
-  ValueId ints(Shape shape, const std::vector<int64_t>& values, DType dtype = DType::i64) { return build.constant(HostTensor::of(dtype, std::move(shape), values)); }
-  ValueId reals(Shape shape, const std::vector<double>& values, DType dtype = DType::f64) { return build.constant(HostTensor::of(dtype, std::move(shape), values)); }
+  ValueId ints(Shape shape, const std::vector<int64_t>& values, DType dtype = DType::i64) {
+    return build.constant(HostTensor::of(dtype, std::move(shape), values));
+  }
+  ValueId reals(Shape shape, const std::vector<double>& values, DType dtype = DType::f64) {
+    return build.constant(HostTensor::of(dtype, std::move(shape), values));
+  }
 
   std::vector<OutputType> infer(OpKind op, std::vector<ValueId> inputs, Attributes attributes = {}) {
     Node node;
@@ -33,7 +37,9 @@ class GraphMaker {
     node.origin = "the_node";
     return infer_node(graph, node);
   }
-  Shape shape(OpKind op, std::vector<ValueId> inputs, Attributes attributes = {}) { return infer(op, std::move(inputs), std::move(attributes)).at(0).shape; }
+  Shape shape(OpKind op, std::vector<ValueId> inputs, Attributes attributes = {}) {
+    return infer(op, std::move(inputs), std::move(attributes)).at(0).shape;
+  }
   // The message of the Error that infer throws; empty where it throws none.
   std::string refusal(OpKind op, std::vector<ValueId> inputs, Attributes attributes = {}) {
     try {

@@ -12,7 +12,9 @@ using testing::HasSubstr;
 using Ints = std::vector<int64_t>;
 
 Attributes axes(Ints axes, int64_t keepdims = 0) { return {{Attr::axes, std::move(axes)}, {Attr::keepdims, keepdims}}; }
-Attributes slice(Shape shape, Ints starts, Ints steps) { return {{Attr::shape, std::move(shape)}, {Attr::starts, std::move(starts)}, {Attr::steps, std::move(steps)}}; }
+Attributes slice(Shape shape, Ints starts, Ints steps) {
+  return {{Attr::shape, std::move(shape)}, {Attr::starts, std::move(starts)}, {Attr::steps, std::move(steps)}};
+}
 
 TEST(Infer, UnaryKeepsShapeAndType) {
   GraphMaker g;
@@ -49,7 +51,8 @@ TEST(Infer, Where) {
   GraphMaker g;
   EXPECT_EQ(g.shape(OpKind::where, {g.input({1, 5}, DType::boolean), g.input({2, 3, 1}), g.input({})}), (Shape{2, 3, 5}));
   EXPECT_THAT(g.refusal(OpKind::where, {g.input({2}), g.input({2}), g.input({2})}), HasSubstr("condition"));
-  EXPECT_THAT(g.refusal(OpKind::where, {g.input({2}, DType::boolean), g.input({2}), g.input({2}, DType::i64)}), HasSubstr("expected float32"));
+  EXPECT_THAT(g.refusal(OpKind::where, {g.input({2}, DType::boolean), g.input({2}), g.input({2}, DType::i64)}),
+              HasSubstr("expected float32"));
 }
 
 TEST(Infer, ElementwiseChecksItsCode) {
@@ -58,7 +61,8 @@ TEST(Infer, ElementwiseChecksItsCode) {
   code.instructions = {{OpKind::add, 0, 1}};
   EXPECT_EQ(g.shape(OpKind::elementwise, {g.input({2, 1}), g.input({3})}, encode_elementwise(code)), (Shape{2, 3}));
   EXPECT_THAT(g.refusal(OpKind::elementwise, {g.input({2})}, encode_elementwise(code)), HasSubstr("register 1"));
-  EXPECT_THAT(g.refusal(OpKind::elementwise, {g.input({2}, DType::boolean), g.input({2}, DType::boolean)}, encode_elementwise(code)), HasSubstr("floating-point operand"));
+  EXPECT_THAT(g.refusal(OpKind::elementwise, {g.input({2}, DType::boolean), g.input({2}, DType::boolean)}, encode_elementwise(code)),
+              HasSubstr("floating-point operand"));
   code.instructions = {{OpKind::matmul, 0, 1}};
   EXPECT_THAT(g.refusal(OpKind::elementwise, {g.input({2}), g.input({2})}, encode_elementwise(code)), HasSubstr("operator"));
   code.instructions = {{OpKind::less, 0, 1}};
@@ -82,11 +86,13 @@ TEST(Infer, Movement) {
   GraphMaker g;
   EXPECT_EQ(g.shape(OpKind::concat, {g.input({2, 3}), g.input({2, 1})}, {{Attr::axis, int64_t{-1}}}), (Shape{2, 4}));
   EXPECT_THAT(g.refusal(OpKind::concat, {g.input({2, 3}), g.input({1, 1})}, {{Attr::axis, int64_t{1}}}), HasSubstr("expected [2,1]"));
-  EXPECT_THAT(g.refusal(OpKind::concat, {g.input({2}), g.input({2}, DType::i64)}, {{Attr::axis, int64_t{0}}}), HasSubstr("expected float32"));
+  EXPECT_THAT(g.refusal(OpKind::concat, {g.input({2}), g.input({2}, DType::i64)}, {{Attr::axis, int64_t{0}}}),
+              HasSubstr("expected float32"));
   EXPECT_THAT(g.refusal(OpKind::concat, {}, {{Attr::axis, int64_t{0}}}), HasSubstr("at least one"));
   EXPECT_EQ(g.shape(OpKind::slice_grad, {g.input({2, 2})}, slice({4, 6}, {1, 5}, {2, -3})), (Shape{4, 6}));
   EXPECT_THAT(g.refusal(OpKind::slice_grad, {g.input({2, 2})}, slice({4, 6}, {3, 0}, {1, 1})), HasSubstr("axis 0"));
-  EXPECT_THAT(g.refusal(OpKind::fill, {}, {{Attr::value, 0.0}, {Attr::shape, Ints{-1}}, {Attr::dtype, dtype_value(DType::f32)}}), HasSubstr("negative"));
+  EXPECT_THAT(g.refusal(OpKind::fill, {}, {{Attr::value, 0.0}, {Attr::shape, Ints{-1}}, {Attr::dtype, dtype_value(DType::f32)}}),
+              HasSubstr("negative"));
 }
 
 TEST(Infer, Gather) {
@@ -97,7 +103,8 @@ TEST(Infer, Gather) {
   EXPECT_THAT(g.refusal(OpKind::gather, {table, g.input({2})}, {{Attr::axis, int64_t{0}}}), HasSubstr("int32 or int64"));
   EXPECT_NE(g.refusal(OpKind::gather, {table, indices}, {{Attr::axis, int64_t{3}}}), "");
   EXPECT_THAT(g.refusal(OpKind::gather, {g.input({}), indices}, {{Attr::axis, int64_t{0}}}), HasSubstr("rank"));
-  EXPECT_THAT(g.refusal(OpKind::gather_grad, {g.input({4, 6, 3}), indices}, {{Attr::axis, int64_t{0}}, {Attr::shape, Ints{5, 2}}}), HasSubstr("expected [4,6,2]"));
+  EXPECT_THAT(g.refusal(OpKind::gather_grad, {g.input({4, 6, 3}), indices}, {{Attr::axis, int64_t{0}}, {Attr::shape, Ints{5, 2}}}),
+              HasSubstr("expected [4,6,2]"));
 }
 
 TEST(Infer, Views) {

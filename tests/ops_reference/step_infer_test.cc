@@ -37,7 +37,8 @@ struct UnitGraph : GraphMaker {
     graph.units.push_back(unit);
   }
 
-  std::vector<OutputType> of_unit(OpKind op, std::vector<ValueId> inputs, Program program = Program::micro_step, Attributes attributes = {}) {
+  std::vector<OutputType> of_unit(OpKind op, std::vector<ValueId> inputs, Program program = Program::micro_step,
+                                  Attributes attributes = {}) {
     Node node;
     node.op = op;
     node.inputs = std::move(inputs);

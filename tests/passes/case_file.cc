@@ -9,7 +9,6 @@
 #include "graph/ops/verify_graph.h"
 #include "graph/text/text.h"
 
-
 namespace zeroplan {
 namespace {
 
@@ -21,8 +20,10 @@ void read_passes(const std::string& line, CaseFile& file) {
   std::string word;
   words >> word;
   while (words >> word) {
-    if (word == "eval") file.options.eval = true;
-    else file.passes.push_back(word);
+    if (word == "eval")
+      file.options.eval = true;
+    else
+      file.passes.push_back(word);
   }
 }
 
@@ -35,9 +36,12 @@ CaseFile read_case(const std::string& path) {
   file.options.micro_batches = 2;
   std::string* section = &file.head;
   for (std::string line; std::getline(in, line);) {
-    if (line == kInput) section = &file.input;
-    else if (line == kOutput) section = &file.output;
-    else *section += line + "\n";
+    if (line == kInput)
+      section = &file.input;
+    else if (line == kOutput)
+      section = &file.output;
+    else
+      *section += line + "\n";
     if (section == &file.head && line.rfind("passes ", 0) == 0) read_passes(line, file);
   }
   return file;
@@ -68,7 +72,8 @@ void run_passes(Graph& graph, const CaseFile& file) {
     const uint64_t before = graph_hash(graph);
     const bool changed = find_pass(name).run(graph, file.options);
     verify_graph(graph);
-    if (changed != (before != graph_hash(graph))) throw std::runtime_error(name + " says changed = " + (changed ? "true" : "false") + ", which is wrong");
+    if (changed != (before != graph_hash(graph)))
+      throw std::runtime_error(name + " says changed = " + (changed ? "true" : "false") + ", which is wrong");
   }
 }
 

@@ -17,8 +17,10 @@ HostTensor random_tensor(const Value& value) {
   HostTensor tensor(value.dtype, value.shape);
   for (int64_t i = 0; i < tensor.count(); ++i) {
     const uint64_t bits = engine();
-    if (is_floating(value.dtype)) tensor.set(i, static_cast<double>(bits >> 11) * 0x1p-52 - 1);
-    else tensor.set_int(i, static_cast<int64_t>(bits % (value.dtype == DType::boolean ? 2 : 3)));
+    if (is_floating(value.dtype))
+      tensor.set(i, static_cast<double>(bits >> 11) * 0x1p-52 - 1);
+    else
+      tensor.set_int(i, static_cast<int64_t>(bits % (value.dtype == DType::boolean ? 2 : 3)));
   }
   return tensor;
 }
@@ -34,7 +36,8 @@ Contents random_contents(const Graph& graph) {
   Contents contents;
   for (ValueId id = 0; id < static_cast<ValueId>(graph.values.size()); ++id) {
     const Value& value = graph.values[id];
-    if (value.kind == ValueKind::input || value.kind == ValueKind::parameter || value.kind == ValueKind::state) contents[id] = random_tensor(value);
+    if (value.kind == ValueKind::input || value.kind == ValueKind::parameter || value.kind == ValueKind::state)
+      contents[id] = random_tensor(value);
   }
   return contents;
 }

@@ -74,12 +74,8 @@ std::string change_collective(Plan& plan, std::mt19937_64& random) {
   const std::string text = place(plan, at);
   Step& s = plan.programs[at.first].steps[at.second];
   switch (random() % 4) {
-    case 0:
-      s.unit = static_cast<int32_t>(random() % plan.units.size());
-      return text + " of another unit";
-    case 1:
-      s.stream = static_cast<StreamKind>(random() % kStreams);
-      return text + " on another stream";
+    case 0: s.unit = static_cast<int32_t>(random() % plan.units.size()); return text + " of another unit";
+    case 1: s.stream = static_cast<StreamKind>(random() % kStreams); return text + " on another stream";
     case 2: {
       constexpr std::pair<StepKind, OpKind> kinds[] = {{StepKind::all_gather, OpKind::gather_weights},
                                                        {StepKind::all_gather, OpKind::gather_gradient},
@@ -159,24 +155,12 @@ std::string mutate(Plan& plan, Mutation mutation, std::mt19937_64& random) {
   std::string text;
   const std::string before = serialize_plan(plan);
   switch (mutation) {
-    case Mutation::drop_wait:
-      text = drop_wait(plan, random);
-      break;
-    case Mutation::swap_steps:
-      text = swap_steps(plan, random);
-      break;
-    case Mutation::move_offset:
-      text = move_offset(plan, random);
-      break;
-    case Mutation::drop_free:
-      text = drop_free(plan, random);
-      break;
-    case Mutation::change_collective:
-      text = change_collective(plan, random);
-      break;
-    case Mutation::redirect_read:
-      text = redirect_read(plan, random);
-      break;
+    case Mutation::drop_wait: text = drop_wait(plan, random); break;
+    case Mutation::swap_steps: text = swap_steps(plan, random); break;
+    case Mutation::move_offset: text = move_offset(plan, random); break;
+    case Mutation::drop_free: text = drop_free(plan, random); break;
+    case Mutation::change_collective: text = change_collective(plan, random); break;
+    case Mutation::redirect_read: text = redirect_read(plan, random); break;
   }
   if (serialize_plan(plan) == before) return {};
   restate(plan);

@@ -60,18 +60,12 @@ void TagStep::finish(int rank, Tag& exported) {
     if ((rank < 0 || r == rank) && inputs_[r].empty()) read(r);
   if (step_.workspace.tensor != kNone && rank >= 0) ranks_[rank].poison(step_.workspace.tensor);
   switch (step_.kind) {
-    case StepKind::all_gather:
-      return all_gather();
-    case StepKind::reduce_scatter:
-      return reduce_scatter();
-    case StepKind::all_reduce:
-      return all_reduce();
-    case StepKind::free:
-      return ranks_[rank].poison(step_.inputs[0].tensor);
-    case StepKind::copy:
-      return ranks_[rank].write(step_.outputs[0].tensor, inputs_[rank][0]);
-    case StepKind::host:
-      break;
+    case StepKind::all_gather: return all_gather();
+    case StepKind::reduce_scatter: return reduce_scatter();
+    case StepKind::all_reduce: return all_reduce();
+    case StepKind::free: return ranks_[rank].poison(step_.inputs[0].tensor);
+    case StepKind::copy: return ranks_[rank].write(step_.outputs[0].tensor, inputs_[rank][0]);
+    case StepKind::host: break;
     case StepKind::kernel:
       return step_.op == OpKind::fill_padding ? fill_padding(rank)
              : step_.op == OpKind::copy       ? ranks_[rank].write(step_.outputs[0].tensor, inputs_[rank][0])

@@ -114,8 +114,8 @@ TEST(Builder, ShorthandsReturnTheOperandWhereNothingChanges) {
 }
 
 TEST(Builder, SumsDownToABroadcastOperand) {
-  const std::vector<std::tuple<Shape, Shape, size_t>> cases = {
-      {{4, 2, 3}, {2, 3}, 1}, {{4, 2, 3}, {4, 1, 3}, 1}, {{4, 2, 3}, {1, 3}, 2}, {{4, 2, 3}, {}, 1}, {{1, 3}, {3}, 1}, {{4, 3}, {1, 1}, 1}};
+  const std::vector<std::tuple<Shape, Shape, size_t>> cases = {{{4, 2, 3}, {2, 3}, 1}, {{4, 2, 3}, {4, 1, 3}, 1}, {{4, 2, 3}, {1, 3}, 2},
+                                                               {{4, 2, 3}, {}, 1},     {{1, 3}, {3}, 1},          {{4, 3}, {1, 1}, 1}};
   for (const auto& [from, to, nodes] : cases) {
     Graph graph = with_input(from);
     Builder build(graph);
@@ -127,7 +127,8 @@ TEST(Builder, SumsDownToABroadcastOperand) {
   EXPECT_THROW(Builder(graph).sum_to(0, {4, 2, 3}), std::logic_error);
 }
 
-constexpr const char* kValid = R"(
+constexpr const char* kValid =
+    R"(
 parameter "p" f32[3] trainable initializer="p" file="" offset=0 bytes=12 stored=f32
 weight %w:f32[3]{parameter=0}
 input %x:f32[2,3]
@@ -152,18 +153,36 @@ void expect_invalid(void (*break_it)(Graph&), const std::string& message) {
 }
 
 TEST(VerifyGraph, NamesTheNode) {
-  expect_invalid([](Graph& g) { g.values[g.find("b")].shape = {3, 2}; },
-                 "%b of '/h/Mul' in micro_step: output 0 is f32[3,2], its op infers f32[2,3]");
+  expect_invalid(
+      [](Graph& g) {
+        g.values[g.find("b")].shape = {3, 2};
+      },
+      "%b of '/h/Mul' in micro_step: output 0 is f32[3,2], its op infers f32[2,3]");
   expect_invalid([](Graph& g) { g.values[g.find("b")].dtype = DType::f64; }, "output 0 is f64[2,3]");
 }
 
 TEST(VerifyGraph, FindsNodesOutOfOrder) {
-  expect_invalid([](Graph& g) { std::swap(g.nodes[0], g.nodes[1]); g.reindex(); }, "reads %a before it is defined");
-  expect_invalid([](Graph& g) { std::swap(g.nodes[1], g.nodes[2]); g.reindex(); }, "later program");
+  expect_invalid(
+      [](Graph& g) {
+        std::swap(g.nodes[0], g.nodes[1]);
+        g.reindex();
+      },
+      "reads %a before it is defined");
+  expect_invalid(
+      [](Graph& g) {
+        std::swap(g.nodes[1], g.nodes[2]);
+        g.reindex();
+      },
+      "later program");
   expect_invalid([](Graph& g) { g.nodes[2].inputs[0] = g.find("a"); }, "reads %a before it is defined in this program");
   expect_invalid([](Graph& g) { g.nodes[1].outputs = g.nodes[0].outputs; }, "%a is produced by node 0 too");
   expect_invalid([](Graph& g) { g.values[g.find("a")].producer = 1; }, "%a has producer 1");
-  expect_invalid([](Graph& g) { g.nodes[1].outputs = {g.find("x")}; g.reindex(); }, "output %x is a leaf");
+  expect_invalid(
+      [](Graph& g) {
+        g.nodes[1].outputs = {g.find("x")};
+        g.reindex();
+      },
+      "output %x is a leaf");
 }
 
 TEST(VerifyGraph, FindsIdsOutOfRange) {

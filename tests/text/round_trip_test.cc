@@ -11,7 +11,8 @@ namespace {
 
 using testing::HasSubstr;
 
-ValueId add_value(Graph& graph, std::string name, ValueKind kind, DType dtype, Shape shape, int32_t parameter = kNone, int32_t unit = kNone) {
+ValueId add_value(Graph& graph, std::string name, ValueKind kind, DType dtype, Shape shape, int32_t parameter = kNone,
+                  int32_t unit = kNone) {
   Value value;
   value.name = std::move(name);
   value.kind = kind;
@@ -78,8 +79,13 @@ Graph full_graph() {
 
   Node load{OpKind::load_unit, {}, {graph.units[0].weights_state}, {}, Program::load, 0};
   Node compute{OpKind::layer_norm, {weight, kNone, first, constant}, {y, z}};
-  compute.attributes = {{Attr::axis, int64_t{-1}}, {Attr::epsilon, 1e-5}, {Attr::value, 2.0}, {Attr::scale, -INFINITY},
-                        {Attr::optimizer, std::string(kOddName)}, {Attr::axes, std::vector<int64_t>{0, -2}}, {Attr::shape, Shape{}}};
+  compute.attributes = {{Attr::axis, int64_t{-1}},
+                        {Attr::epsilon, 1e-5},
+                        {Attr::value, 2.0},
+                        {Attr::scale, -INFINITY},
+                        {Attr::optimizer, std::string(kOddName)},
+                        {Attr::axes, std::vector<int64_t>{0, -2}},
+                        {Attr::shape, Shape{}}};
   compute.unit = 1;
   compute.backward = true;
   compute.origin = "/h/0/Norm";
@@ -149,7 +155,8 @@ TEST_P(TextConstant, KeepsEveryBit) {
   for (int64_t count : {0, 1, 16, 17}) {
     Graph graph;
     HostTensor tensor(GetParam(), {count});
-    for (int64_t i = 0; i < count; ++i) tensor.set(i, is_floating(GetParam()) ? std::sin(1.0 + static_cast<double>(i)) : static_cast<double>(i * 7));
+    for (int64_t i = 0; i < count; ++i)
+      tensor.set(i, is_floating(GetParam()) ? std::sin(1.0 + static_cast<double>(i)) : static_cast<double>(i * 7));
     graph.outputs["c"] = add_constant(graph, "c", tensor);
     const Graph parsed = parse_graph(print_graph(graph));
     EXPECT_TRUE(parsed.value(parsed.outputs.at("c")).constant == tensor) << print_graph(graph);
@@ -165,7 +172,8 @@ TEST(Text, KeepsTheExtremesOfNumbers) {
   integers.set_int(1, std::numeric_limits<int64_t>::max());
   const HostTensor reals = HostTensor::of(DType::f64, {4}, std::vector<double>{5e-324, 1.7976931348623157e308, INFINITY, -INFINITY});
   const HostTensor none = HostTensor::of(DType::f32, {1}, std::vector<float>{-NAN});
-  graph.outputs = {{"i", add_constant(graph, "i", integers)}, {"r", add_constant(graph, "r", reals)}, {"n", add_constant(graph, "n", none)}};
+  graph.outputs = {
+      {"i", add_constant(graph, "i", integers)}, {"r", add_constant(graph, "r", reals)}, {"n", add_constant(graph, "n", none)}};
   const Graph parsed = parse_graph(print_graph(graph));
   EXPECT_TRUE(parsed.value(parsed.outputs.at("i")).constant == integers);
   EXPECT_TRUE(parsed.value(parsed.outputs.at("r")).constant == reals);

@@ -74,7 +74,8 @@ std::string repeat_heads(ModelWriter& m, const std::string& x, const Size& s) {
   return m.node("Reshape", {wide, m.ints({-1, s.heads, s.context, head_width})});
 }
 
-std::string attention(ModelWriter& m, const std::string& name, const std::string& x, const Rotary& tables, const std::string& mask, const Size& s) {
+std::string attention(ModelWriter& m, const std::string& name, const std::string& x, const Rotary& tables, const std::string& mask,
+                      const Size& s) {
   const int64_t head_width = s.width / s.heads, kv_width = s.kv_heads * head_width;
   std::string q = split_heads(m, linear(m, name + ".q_proj", x, s.width, s.width), s.context, s.heads, head_width);
   std::string k = split_heads(m, linear(m, name + ".k_proj", x, s.width, kv_width), s.context, s.kv_heads, head_width);

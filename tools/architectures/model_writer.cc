@@ -60,8 +60,10 @@ void ModelWriter::input(const std::string& name, bool integer, int64_t batch, co
   onnx::TypeProto_Tensor* type = info->mutable_type()->mutable_tensor_type();
   type->set_elem_type(integer ? onnx::TensorProto::INT64 : onnx::TensorProto::FLOAT);
   onnx::TensorShapeProto_Dimension* first = type->mutable_shape()->add_dim();
-  if (batch > 0) first->set_dim_value(batch);
-  else first->set_dim_param("batch");
+  if (batch > 0)
+    first->set_dim_value(batch);
+  else
+    first->set_dim_param("batch");
   for (const int64_t size : rest) type->mutable_shape()->add_dim()->set_dim_value(size);
 }
 
@@ -211,8 +213,10 @@ int64_t ModelWriter::save(const NewOptions& options) {
     entry->set_value("absent");
   }
   OutputFile file(options.output), data(options.output + ".data");
-  if (options.weights && count * 4 <= kLargestInside) place_inside(options.seed);
-  else place_beside(options, data);
+  if (options.weights && count * 4 <= kLargestInside)
+    place_inside(options.seed);
+  else
+    place_beside(options, data);
   file.create();
   if (!model_.SerializeToFileDescriptor(file.descriptor()))
     throw Error(fmt::format("cannot write '{}': the disk is full, or the model is larger than 2 GB", options.output));

@@ -10,12 +10,12 @@
 namespace zeroplan {
 
 struct NewOptions {
-  std::string size;        // name of the architecture and size
+  std::string size;  // name of the architecture and size
   std::string output;
-  int64_t context = 0;     // 0: the size's own
-  int64_t batch = 0;       // 0: symbolic
+  int64_t context = 0;  // 0: the size's own
+  int64_t batch = 0;    // 0: symbolic
   uint64_t seed = 0;
-  bool weights = true;     // false: shapes alone
+  bool weights = true;  // false: shapes alone
 };
 
 // How a weight starts: normal with this deviation, or one value.
@@ -32,14 +32,14 @@ class ModelWriter {
   void input(const std::string& name, bool integer, int64_t batch, const std::vector<int64_t>& rest);
   void scalar_output(const std::string& name);
   std::string weight(const std::string& name, const std::vector<int64_t>& shape, Init init);
-  std::string ints(const std::vector<int64_t>& values);          // Constant node, rank 1
+  std::string ints(const std::vector<int64_t>& values);  // Constant node, rank 1
   std::string int_scalar(int64_t value);
-  std::string floats(const std::vector<float>& values);          // Constant node, rank 1
+  std::string floats(const std::vector<float>& values);  // Constant node, rank 1
   std::string float_scalar(float value);
   // One node with one output; the output is named after the op where `output` is empty.
   std::string node(const std::string& op, const std::vector<std::string>& inputs, const std::string& output = {});
   std::vector<std::string> split(const std::string& x, const std::vector<int64_t>& sizes, int64_t axis);
-  void attribute(const std::string& name, int64_t value);        // of the last node
+  void attribute(const std::string& name, int64_t value);  // of the last node
   void attribute(const std::string& name, float value);
   void attribute(const std::string& name, const std::string& value);
   void attribute(const std::string& name, const std::vector<int64_t>& value);

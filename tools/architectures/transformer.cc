@@ -33,7 +33,8 @@ std::string merge_heads(ModelWriter& m, const std::string& x, int64_t context, i
   return m.node("Reshape", {back, shape});
 }
 
-std::string attend(ModelWriter& m, const std::string& q, const std::string& k, const std::string& v, const std::string& mask, int64_t head_width) {
+std::string attend(ModelWriter& m, const std::string& q, const std::string& k, const std::string& v, const std::string& mask,
+                   int64_t head_width) {
   const std::string k_transposed = m.node("Transpose", {k});
   m.attribute("perm", std::vector<int64_t>{0, 1, 3, 2});
   const std::string products = m.node("MatMul", {q, k_transposed});

@@ -12,7 +12,8 @@ std::string causal_mask(ModelWriter& m, int64_t context);
 std::string split_heads(ModelWriter& m, const std::string& x, int64_t context, int64_t heads, int64_t head_width);
 std::string merge_heads(ModelWriter& m, const std::string& x, int64_t context, int64_t width);
 // softmax(q kᵀ / √D + mask) v on [batch, heads, T, D].
-std::string attend(ModelWriter& m, const std::string& q, const std::string& k, const std::string& v, const std::string& mask, int64_t head_width);
+std::string attend(ModelWriter& m, const std::string& q, const std::string& k, const std::string& v, const std::string& mask,
+                   int64_t head_width);
 // Mean cross entropy of [batch, T, vocabulary] logits against input "target", as output "loss".
 void token_loss(ModelWriter& m, const std::string& logits, int64_t vocabulary);
 
