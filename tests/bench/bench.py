@@ -115,14 +115,15 @@ def op_shares(args, model, data, size, machine):
     run_zeroplan(args, model, data, size, 2, 1, 3, trace)
     events = [e for e in json.load(open(trace))["traceEvents"] if e["ph"] == "X" and e["pid"] == 0]
     last = max(event["args"]["step"] for event in events)
+    warm = range(last - STEPS[size] // 2 + 1, last + 1)  # the second half of the steps
     spent = collections.Counter()
     for event in events:
-        if event["args"]["step"] == last:
+        if event["args"]["step"] in warm:
             op, stream = event["name"].split()[0], ["compute", "gather", "reduce"][event["tid"]]
-            spent[FAMILIES.get(op, op) if stream == "compute" else f"{op} ({stream} stream)"] += event["dur"] / 1000
+            spent[FAMILIES.get(op, op) if stream == "compute" else f"{op} ({stream} stream)"] += event["dur"] / 1000 / len(warm)
     total = sum(ms for family, ms in spent.items() if "stream" not in family)
     work = family_gflops(size)
-    print(f"\none {size} step on rank 0 (2 ranks × 1 thread); the machine's matrix products: {machine:.0f} GFLOP/s per core with both busy\n")
+    print(f"\none {size} step on rank 0, mean of {len(warm)} (2 ranks × 1 thread); the machine's matrix products: {machine:.0f} GFLOP/s per core with both busy\n")
     print("| family | ms | share of compute | GFLOP/s | share of the machine's rate |\n|---|---|---|---|---|")
     for family, ms in spent.most_common(14):
         rate = work[family] / ms * 1000 if family in work else None
