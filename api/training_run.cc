@@ -45,17 +45,15 @@ Length run_length(const RunOptions& options, const DataSource& data, int64_t bat
   return {per_epoch, per_epoch * epochs};
 }
 
-RunScalars step_scalars(const RunOptions& options, const Plan& plan, int64_t step, int64_t steps) {
+RunScalars step_scalars(const RunOptions& options, int64_t step, int64_t steps) {
   RunScalars scalars;
   scalars.lr = learning_rate(options, step, steps);
   scalars.beta1 = options.beta1;
   scalars.beta2 = options.beta2;
   scalars.epsilon = options.eps;
   scalars.weight_decay = options.weight_decay;
-  scalars.momentum = plan.header.momentum;
   scalars.clip = options.clip;
   scalars.step = step;
-  scalars.micro_batches = plan.header.micro_batches;
   return scalars;
 }
 
@@ -115,7 +113,7 @@ RunResult run_training(Executor& executor, const DataSource& data, const DataSou
   for (int64_t step = 1; step <= length.total; ++step) {
     const int64_t epoch = (step - 1) / length.per_epoch, in_epoch = (step - 1) % length.per_epoch;
     if (in_epoch == 0 && !order.empty()) shuffle_epoch(order, options.seed, epoch);
-    const RunScalars scalars = step_scalars(options, plan, step, length.total);
+    const RunScalars scalars = step_scalars(options, step, length.total);
     const StepReport report = executor.train_step(data, in_epoch * batch, order.empty() ? nullptr : order.data(), scalars);
     if (report.stopped) {
       result.stopped = true;

@@ -12,11 +12,11 @@ struct ElementwiseCode;
 
 // Numbers that change from step to step; one plan serves a whole run.
 struct RunScalars {
-  double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0.01, momentum = 0;
-  double clip = 0;            // largest global norm; 0: no clipping
-  int64_t step = 0;           // t, from 1 in the first update
-  int64_t micro_batch = 0;    // v
-  int64_t micro_batches = 1;  // V
+  double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0.01;
+  double momentum = 0;      // of sgd; the executor sets the plan's
+  double clip = 0;          // largest global norm; 0: no clipping
+  int64_t step = 0;         // t, from 1 in the first update
+  int64_t micro_batch = 0;  // v; the executor sets it, -1 in an update
 };
 
 // A parameter's extent in its unit, and what the update does to it.

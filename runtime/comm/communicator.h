@@ -1,6 +1,6 @@
 #pragma once
 // Collectives among the ranks of one group. Gathers and reductions use separate communicators; each is used from one stream.
-// All ranks call the same operations in the same order; sizes are checked against each other.
+// All ranks call the same operations in the same order, with the same sizes: the plan sees to that. The local one compares them too.
 #include <chrono>
 #include <cstdint>
 #include <memory>

@@ -33,7 +33,7 @@ class Stream {
   virtual void synchronize() = 0;       // returns when all work is done; rethrows the stream's error
 };
 
-// Bytes that are freed with the object. Aligned to 4096.
+// Bytes that are freed with the object. Aligned to kArenaAlignment at least.
 class DeviceMemory {
  public:
   virtual ~DeviceMemory() = default;

@@ -25,7 +25,7 @@ Core::Core(std::vector<std::shared_ptr<const Plan>> plans, const WeightReader& w
     : options(std::move(opts)), read_weights(weights), plans_(std::move(plans)), plan_(plans_[0].get()) {
   backend_ = options.backend(plan(), std::chrono::milliseconds(options.collective_deadline_ms));
   if (plans_.size() == 1) plans_.resize(backend_.ranks.size(), plans_[0]);
-  require_equal_plans(plans_);
+  require_equal_plans(plans_, backend_.ranks);
   extents = unit_extents(plan());
   for (const RankBackend& own : backend_.ranks) {
     auto& rank = ranks_.emplace_back(std::make_unique<Rank>());
@@ -75,6 +75,7 @@ void Core::work(Rank& rank, const Job& job) {
     if (failed()) return;
     switch (job.kind) {
       case Job::Kind::load:
+        compare_digest(rank);
         load_constants(rank);
         run_program(rank, Program::load, false, plan().header.ranks);
         break;
@@ -99,6 +100,12 @@ bool Core::wait_for_exit(std::chrono::milliseconds limit) {
 void Core::throw_if_failed() {
   std::lock_guard lock(mutex_);
   if (failure_) throw *failure_;
+}
+
+Rank& Core::rank_at(int number) {
+  for (const auto& rank : ranks_)
+    if (rank->index == number) return *rank;
+  throw Error(fmt::format("rank {} is in another process: gradients can be read where all ranks are in one", number));
 }
 
 std::string Core::where_is(int r) const {

@@ -44,15 +44,16 @@ class Core {
   bool wait_for_exit(std::chrono::milliseconds limit);
 
   const Plan& plan() const { return *plan_; }
-  // The ranks of this process, and one of them by its place here.
+  // The ranks of this process: one by its place here, and by its number among all.
   int local_ranks() const { return static_cast<int>(ranks_.size()); }
   Rank& local_rank(int i) { return *ranks_[i]; }
+  Rank& rank_at(int number);  // throws Error where another process has it
   int64_t now_ns() const;
 
   ExecutorOptions options;
   std::vector<std::vector<UnitExtent>> extents;  // by unit
   std::atomic<bool> stop{false};
-  const std::function<void(int, const void*)>* take_parameter = nullptr;  // during `save`, on the first local rank
+  const std::function<void(int, const void*)>* take_parameter = nullptr;  // during `save`, on rank 0
   WeightReader read_weights;
   std::mutex read_mutex;  // readers need not be thread-safe
 
@@ -90,6 +91,8 @@ ErrorContext place_of(const Rank& rank, const Step& step, int index, Program pro
 ErrorContext place_of(const PreparedStep& step);
 // What `other` differs in from `first`, the first entry found; empty where equal (plan_difference.cc).
 std::string plan_difference(const Plan& first, const Plan& other);
-void require_equal_plans(const std::vector<std::shared_ptr<const Plan>>& plans);
+void require_equal_plans(const std::vector<std::shared_ptr<const Plan>>& plans, const std::vector<RankBackend>& ranks);
+// Compares the plan with that of rank 0, wherever that runs.
+void compare_digest(Rank& rank);
 
 }  // namespace zeroplan

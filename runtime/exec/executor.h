@@ -1,5 +1,6 @@
 #pragma once
-// Runs a plan: each rank of this process on a thread. One loop over steps per rank: no allocation, no look-up by name, no decision.
+// Runs a plan: each rank of this process on a thread. Where several processes share the ranks, all make the same calls in the same order
+// with the same arguments. One loop over steps per rank: no allocation, no look-up by name, no decision.
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -75,10 +76,10 @@ class Executor {
   HostTensor gradient(int parameter);
   // Runs `save` for one parameter; for several use export_parameters.
   HostTensor weights(int parameter);
-  // Runs `save`: each parameter once, contiguous, in unit order; the bytes are valid during the call only. What `take` throws comes back
-  // from here, and the executor goes on.
+  // Runs `save`: each parameter once, contiguous, in unit order, in the process of rank 0 alone; the bytes are valid during the call only.
+  // What `take` throws comes back from here, and the executor goes on.
   void export_parameters(const std::function<void(int parameter, const void* data)>& take);
-  // Sets weight-decay multipliers by parameter index (default 1).
+  // Sets weight-decay multipliers by parameter index (default 1). Between steps only.
   void set_decay(const std::vector<double>& multipliers);
   void request_stop();  // async-signal-safe; the ranks agree on it in the next update
   // In order of time. All streams end with the same whole optimizer step (or evaluation after it), the last that had room in each.

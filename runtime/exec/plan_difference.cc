@@ -87,15 +87,29 @@ std::string plan_difference(const Plan& a, const Plan& b) {
   return x == y ? "" : fmt::format("digest {} | {} (steps, units and tensors are the same: an option, constant or name differs)", x, y);
 }
 
-void require_equal_plans(const std::vector<std::shared_ptr<const Plan>>& plans) {
-  const int n = plans[0]->header.ranks;
-  if (static_cast<int>(plans.size()) != n)
-    throw Error(fmt::format("{} plans for {} ranks; give one for all or one per rank", plans.size(), n));
-  for (int r = 1; r < n; ++r) {
-    if (plans[r] == plans[0] || plan_digest(*plans[r]) == plan_digest(*plans[0])) continue;
-    throw Error(fmt::format("ranks 0 and {} have different plans; the first entry that differs is {}; give all ranks the same file", r,
-                            plan_difference(*plans[0], *plans[r])));
+void require_equal_plans(const std::vector<std::shared_ptr<const Plan>>& plans, const std::vector<RankBackend>& ranks) {
+  if (plans.size() != ranks.size())
+    throw Error(fmt::format("{} plans for {} ranks; give one for all or one per rank", plans.size(), ranks.size()));
+  for (size_t i = 1; i < plans.size(); ++i) {
+    if (plans[i] == plans[0] || plan_digest(*plans[i]) == plan_digest(*plans[0])) continue;
+    throw Error(fmt::format("ranks {} and {} have different plans; the first entry that differs is {}; give all ranks the same file",
+                            ranks[0].rank, ranks[i].rank, plan_difference(*plans[0], *plans[i])));
   }
+}
+
+void compare_digest(Rank& rank) {
+  const std::string own = plan_digest(*rank.plan);
+  std::string first(own.size(), ' ');
+  const auto bytes = static_cast<int64_t>(own.size());
+  const std::unique_ptr<DeviceMemory> memory = rank.device->alloc(bytes);
+  Lane& lane = rank.lanes[static_cast<int>(StreamKind::gather)];
+  rank.write(memory->data(), own.data(), bytes);
+  lane.comm->broadcast(memory->data(), bytes, 0, *lane.stream);
+  lane.stream->synchronize();
+  rank.read(memory->data(), first.data(), bytes);
+  if (first != own)
+    throw Error(
+        fmt::format("ranks 0 and {} have different plans, with digests {} and {}; give all ranks the same file", rank.index, first, own));
 }
 
 }  // namespace zeroplan

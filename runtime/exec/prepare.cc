@@ -153,7 +153,7 @@ void Rank::zero(int32_t tensor) {
 void prepare_rank(Rank& rank, const RankBackend& backend, Kernel (*kernel_of)(OpKind)) {
   Device& device = *backend.device;
   allocate(rank, device, rank.core->options.check_memory);
-  rank.lanes[static_cast<int>(StreamKind::compute)].comm = backend.reduce.get();
+  rank.device = &device;
   rank.lanes[static_cast<int>(StreamKind::gather)].comm = backend.gather.get();
   rank.lanes[static_cast<int>(StreamKind::reduce)].comm = backend.reduce.get();
   for (int s = 0; s < kStreams; ++s) {

@@ -44,8 +44,7 @@ struct Lane {
   Communicator* comm = nullptr;
   std::atomic<const PreparedStep*> active{nullptr};  // begun and not finished
   int64_t begin_ns = 0;
-  int64_t compute_ns = 0;  // kernels
-  int64_t collective_ns = 0;
+  int64_t compute_ns = 0;         // kernels
   std::vector<TraceEvent> trace;  // preallocated; the first `traced` are valid
   size_t traced = 0;
   int64_t trace_end = INT64_MAX;  // trace_place of the first event without room
@@ -65,8 +64,9 @@ struct ArenaMemory {
 
 struct Rank {
   Core* core = nullptr;
-  int index = 0;
+  int index = 0;  // among all ranks of the plan
   const Plan* plan = nullptr;
+  Device* device = nullptr;
   std::array<ArenaMemory, kArenas> arenas;
   std::array<Lane, kStreams> lanes;
   std::array<std::vector<PreparedStep>, kPrograms> programs;

@@ -22,7 +22,7 @@ HostTensor assemble(Core& core, int parameter, int32_t tensor) {
   for (int r = 0; r < ranks; ++r) {
     const int64_t first = r * held, low = std::max(first, p.offset), high = std::min(first + held, p.offset + out.count());
     if (low >= high) continue;
-    Rank& rank = core.local_rank(r);
+    Rank& rank = core.rank_at(r);
     rank.read(rank.address(t) + (low - first) * width, out.mutable_data() + (low - p.offset) * width, (high - low) * width);
   }
   return out;
@@ -42,7 +42,7 @@ WindowLoss read_metrics(Core& core) {
   const int64_t all = plan.header.micro_batches;
   std::vector<double> metrics(static_cast<size_t>(metrics_elements(all)));
   for (int64_t v = 0; v < all && plan.roles.metrics != kNone; ++v) {
-    Rank& rank = core.local_rank(static_cast<int>(v % plan.header.ranks));
+    Rank& rank = core.rank_at(static_cast<int>(v % plan.header.ranks));
     rank.read(rank.address(plan.tensors[plan.roles.metrics]), metrics.data(), static_cast<int64_t>(metrics.size() * sizeof(double)));
     total.sum += metrics[v];
     total.weight += metrics[all + v];

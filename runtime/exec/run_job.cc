@@ -32,7 +32,7 @@ void read_inputs(Rank& rank, const Job& job, Program program, int64_t micro_batc
 
 void reset_times(Rank& rank) {
   rank.exposed_ns = rank.data_ns = rank.step_ns = 0;
-  for (Lane& lane : rank.lanes) lane.compute_ns = lane.collective_ns = 0;
+  for (Lane& lane : rank.lanes) lane.compute_ns = 0;
 }
 
 void raise_stop_flag(Rank& rank) {
@@ -54,7 +54,7 @@ void run_window(Rank& rank, const Job& job) {
   const Program program = job.kind == Job::Kind::eval_window ? Program::eval_step : Program::micro_step;
   reset_times(rank);
   rank.scalars = job.scalars;
-  rank.scalars.micro_batches = rank.plan->header.micro_batches;
+  rank.scalars.momentum = rank.plan->header.momentum;
   if (job.clear_gradients) clear_gradients(rank);
   for (int64_t first = 0; first < v; first += n) {
     const int64_t own = first + rank.index;
@@ -63,7 +63,7 @@ void run_window(Rank& rank, const Job& job) {
     if (!idle) read_inputs(rank, job, program, own);
     run_program(rank, program, idle, static_cast<int>(std::min(n, v - first)));
   }
-  rank.scalars.micro_batch = v - 1;  // what an update comes after
+  rank.scalars.micro_batch = -1;  // an update belongs to none
   if (job.update) {
     raise_stop_flag(rank);
     run_program(rank, Program::update, false, static_cast<int>(n));

@@ -23,7 +23,7 @@ void keep_event(Lane& lane, const TraceEvent& event, int64_t steps) {
     lane.trace_end = std::min(lane.trace_end, trace_place(event.train_step, event.program));
 }
 
-void finish(PreparedStep& s, int64_t& time) {
+void finish(PreparedStep& s) {
   Rank& rank = *s.rank;
   Lane& lane = *s.lane;
   const ExecutorOptions& options = rank.core->options;
@@ -31,7 +31,7 @@ void finish(PreparedStep& s, int64_t& time) {
   // Of two streams at work the check could not tell whose write it found: theirs are checked at the program's end.
   if (options.check_memory && s.step->stream == StreamKind::compute) check_canaries(rank);
   const int64_t now = rank.core->now_ns();
-  time += now - lane.begin_ns;
+  if (s.step->stream == StreamKind::compute) lane.compute_ns += now - lane.begin_ns;
   if (options.trace)
     keep_event(lane, {rank.index, s.program, s.index, lane.begin_ns, now, rank.scalars.step, rank.scalars.micro_batch},
                options.trace_steps);
@@ -54,7 +54,7 @@ void run_kernel(void* argument) {
     begin(s);
     s.kernel(s.args);
     if (s.rank->core->options.check_nan) check_outputs(s);
-    finish(s, s.lane->compute_ns);
+    finish(s);
   });
 }
 
@@ -64,7 +64,7 @@ void run_host(PreparedStep& step) {
   guarded(step, [](PreparedStep& s) {
     begin(s);
     run_host_step(s);
-    finish(s, s.lane->compute_ns);
+    finish(s);
   });
 }
 
@@ -72,13 +72,13 @@ void run_host(PreparedStep& step) {
 void run_free(void* argument) {
   guarded(*static_cast<PreparedStep*>(argument), [](PreparedStep& s) {
     begin(s);
-    finish(s, s.lane->compute_ns);
+    finish(s);
   });
 }
 
 void begin_collective(void* argument) { guarded(*static_cast<PreparedStep*>(argument), begin); }
 void end_collective(void* argument) {
-  guarded(*static_cast<PreparedStep*>(argument), [](PreparedStep& s) { finish(s, s.lane->collective_ns); });
+  guarded(*static_cast<PreparedStep*>(argument), [](PreparedStep& s) { finish(s); });
 }
 
 void issue_collective(PreparedStep& s, int contributors) {

@@ -4,10 +4,9 @@
 
 namespace zeroplan {
 
-// metrics [2V + 2]: loss sum of micro-batch v at v, its weight at V + v, then the two flags (a count of ranks that raised them).
-inline int64_t metrics_elements(int64_t micro_batches) { return 2 * micro_batches + 2; }
-inline int64_t metrics_bad_data(int64_t micro_batches) { return 2 * micro_batches; }
-inline int64_t metrics_stop(int64_t micro_batches) { return 2 * micro_batches + 1; }
+// metrics [2V + 1]: loss sum of micro-batch v at v, its weight at V + v, then the stop flag (a count of ranks that raised it).
+inline int64_t metrics_elements(int64_t micro_batches) { return 2 * micro_batches + 1; }
+inline int64_t metrics_stop(int64_t micro_batches) { return 2 * micro_batches; }
 
 // report: what an update leaves for the run loop and for the optimizer kernels.
 enum ReportField : int {
@@ -16,9 +15,8 @@ enum ReportField : int {
   kReportNorm,         // global gradient norm before clipping
   kReportClippedNorm,  // after
   kReportFactor,       // clip factor
-  kReportSkip,         // 1: nothing is updated (weight 0, bad data, stop, loss or norm not finite)
+  kReportSkip,         // 1: nothing is updated (weight 0, stop, loss or norm not finite)
   kReportStop,         // > 0: some rank was asked to stop
-  kReportBadData,
   kReportFinite,     // 1: loss and norm are finite
   kReportSum,        // sum of the micro-batches' losses, whether or not kReportLoss divides it
   kReportSumWeight,  // sum of their weights

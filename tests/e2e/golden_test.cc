@@ -67,7 +67,6 @@ TEST_P(GoldenTest, GradientsOfTheFirstStep) {
   const auto data = open_npy_folder(model_folder(model) + "/data", plan);
   RunScalars scalars;
   scalars.step = 1;
-  scalars.micro_batches = plan.header.micro_batches;
   const StepReport report = executor->accumulate(*data, 0, nullptr, scalars);
   for (const auto& [name, reference] : references) {
     const int parameter = parameter_index(plan, name, golden.initializers.at(name));

@@ -107,8 +107,6 @@ RunScalars scalars_of_step(const Plan& plan, int64_t step, double lr) {
   scalars.lr = lr;
   scalars.weight_decay = 0;
   scalars.step = step + 1;
-  scalars.momentum = plan.header.momentum;
-  scalars.micro_batches = plan.header.micro_batches;
   return scalars;
 }
 

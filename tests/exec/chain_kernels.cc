@@ -48,11 +48,13 @@ void silu_grad_kernel(const KernelArgs& a) {
            a.outputs[1].as<float>(), a.outputs[2].as<float>());
 }
 
+int64_t metrics_count(const TensorView& metrics) { return (metrics.dims[0] - 1) / 2; }
+
 // y, metrics -> metrics'
 void record_loss_kernel(const KernelArgs& a) {
   auto* metrics = a.outputs[0].as<double>();
   metrics[a.scalars->micro_batch] = loss_of(a.inputs[0].as<float>(), a.inputs[0].elements());
-  metrics[a.scalars->micro_batches + a.scalars->micro_batch] = static_cast<double>(a.inputs[0].dims[0]);
+  metrics[metrics_count(a.outputs[0]) + a.scalars->micro_batch] = static_cast<double>(a.inputs[0].dims[0]);
 }
 
 // dscale, dshift -> whole reduce buffer
@@ -70,7 +72,7 @@ void fill_padding_kernel(const KernelArgs& a) {
 void fold_metrics_kernel(const KernelArgs& a) {
   auto* metrics = a.inputs[0].as<double>();
   auto* report = a.outputs[0].as<double>();
-  const int64_t v = a.scalars->micro_batches;
+  const int64_t v = metrics_count(a.outputs[1]);
   double sum = 0, weight = 0;
   for (int64_t i = 0; i < v; ++i) {
     sum += metrics[i];
