@@ -17,9 +17,9 @@ enum ReportField : int {
   kReportFactor,       // clip factor
   kReportSkip,         // 1: nothing is updated (weight 0, stop, loss or norm not finite)
   kReportStop,         // > 0: some rank was asked to stop
-  kReportFinite,     // 1: loss and norm are finite
-  kReportSum,        // sum of the micro-batches' losses, whether or not kReportLoss divides it
-  kReportSumWeight,  // sum of their weights
+  kReportFinite,       // 1: loss and norm are finite
+  kReportSum,          // sum of the micro-batches' losses, whether or not kReportLoss divides it
+  kReportSumWeight,    // sum of their weights
   kReportFields = 16,
 };
 

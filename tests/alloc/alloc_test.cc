@@ -57,9 +57,9 @@ TEST(T08, NoAllocationAfterTheFirstStep) {
     const Plan plan = tiny.compile(options);
     const auto executor = make_executor(plan);
     const auto data = tiny.data(plan);
-    executor->train_step(*data, 0, nullptr, scalars_of_step(plan, 0, 0.01));
+    executor->train_step(*data, 0, nullptr, scalars_of_step(0, 0.01));
     const int64_t before = allocations;
-    for (int64_t step = 1; step < 5; ++step) executor->train_step(*data, step * 8, nullptr, scalars_of_step(plan, step, 0.01));
+    for (int64_t step = 1; step < 5; ++step) executor->train_step(*data, step * 8, nullptr, scalars_of_step(step, 0.01));
     EXPECT_EQ(allocations - before, 0) << describe(options);
   }
 }

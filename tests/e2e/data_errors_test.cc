@@ -64,7 +64,7 @@ std::pair<std::string, bool> failing_step(const TinyCase& tiny, const CompileOpt
   };
   const auto executor = make_executor(plan, options);
   const auto data = tiny.data(plan);
-  const std::string message = error_of([&] { executor->train_step(*data, first_sample, nullptr, scalars_of_step(plan, 0, 0.1)); });
+  const std::string message = error_of([&] { executor->train_step(*data, first_sample, nullptr, scalars_of_step(0, 0.1)); });
   return {message, updated};
 }
 
@@ -115,7 +115,7 @@ TEST(Data, LossThatIsNotFiniteUpdatesNothing) {
       const Plan plan = tiny.compile(options);
       const auto executor = make_executor(plan);
       const auto data = tiny.data(plan);
-      const std::string message = error_of([&] { executor->train_step(*data, 0, nullptr, scalars_of_step(plan, 7, 0.1)); });
+      const std::string message = error_of([&] { executor->train_step(*data, 0, nullptr, scalars_of_step(7, 0.1)); });
       EXPECT_THAT(message, AllOf(HasSubstr("not finite"), HasSubstr("step 8"))) << describe(options);
       EXPECT_EQ(executor->weights(0).get(0), 1) << describe(options);
     }

@@ -100,7 +100,7 @@ TEST(T05, EvaluationInBetweenChangesNothing) {
     const auto data = tiny.data(plan), eval_data = eval_case.data(plan);
     const auto with = make_executor(plan), without = make_executor(plan);
     for (int64_t step = 0; step < 6; ++step) {
-      const RunScalars scalars = scalars_of_step(plan, step, 0.01);
+      const RunScalars scalars = scalars_of_step(step, 0.01);
       const int64_t first = step % 4 * 4;
       EXPECT_EQ(with->train_step(*data, first, nullptr, scalars).loss, without->train_step(*data, first, nullptr, scalars).loss);
       if (step != 2) continue;

@@ -53,7 +53,7 @@ TEST(T04, AnotherOptionIsRefused) {
 void run_all(const TinyCase& tiny, const Plan& plan, const ExecutorOptions& options) {
   const auto executor = make_executor(plan, options);
   const auto data = tiny.data(plan);
-  executor->train_step(*data, 0, nullptr, scalars_of_step(plan, 0, 0.1));
+  executor->train_step(*data, 0, nullptr, scalars_of_step(0, 0.1));
   executor->evaluate(*data);
   executor->export_parameters([](int, const void*) {});
 }
@@ -115,9 +115,9 @@ TEST(T32, AFailedExecutorKeepsSayingWhy) {
     };
     const auto executor = make_executor(plan, options);
     const auto data = tiny.data(plan);
-    const std::string first = error_of([&] { executor->train_step(*data, 0, nullptr, scalars_of_step(plan, 0, 0.1)); });
+    const std::string first = error_of([&] { executor->train_step(*data, 0, nullptr, scalars_of_step(0, 0.1)); });
     EXPECT_THAT(first, AllOf(HasSubstr("injected fault"), HasSubstr("rank 1")));
-    EXPECT_EQ(error_of([&] { executor->train_step(*data, 0, nullptr, scalars_of_step(plan, 0, 0.1)); }), first);
+    EXPECT_EQ(error_of([&] { executor->train_step(*data, 0, nullptr, scalars_of_step(0, 0.1)); }), first);
     EXPECT_EQ(error_of([&] { executor->weights(0); }), first);
   }
 }

@@ -95,7 +95,7 @@ TEST(T26, ExposedTimeAgreesWithTheClock) {
     Seen seen;
     const auto executor = make_executor(plan, observed(seen));
     const auto data = six_units().data(plan);
-    const StepReport report = executor->train_step(*data, 0, nullptr, scalars_of_step(plan, 0, 0.1));
+    const StepReport report = executor->train_step(*data, 0, nullptr, scalars_of_step(0, 0.1));
     EXPECT_GE(report.exposed_comm_ms,
               prefetch == 0 ? 10 * 20 : 20);  // six gathers forward, four backward: the last unit is kept, the first is not read
     EXPECT_NEAR(report.exposed_comm_ms, exposed_by_clock(seen), 0.2 * exposed_by_clock(seen)) << "prefetch " << prefetch;

@@ -45,7 +45,7 @@ Weights gradients(const TinyCase& tiny, const CompileOptions& options, ExecutorO
   const Plan plan = tiny.compile(options);
   const auto executor = make_executor(plan, std::move(executor_options));
   const auto data = tiny.data(plan);
-  const StepReport report = executor->accumulate(*data, 0, nullptr, scalars_of_step(plan, 0, 0.1));
+  const StepReport report = executor->accumulate(*data, 0, nullptr, scalars_of_step(0, 0.1));
   Weights all;
   for (const auto& [parameter, value] : plan.gradients) {
     HostTensor gradient = executor->gradient(parameter);
@@ -102,7 +102,7 @@ int parameter_index(const Plan& plan, const std::string& name) {
   throw Error("the plan has no parameter " + name);
 }
 
-RunScalars scalars_of_step(const Plan& plan, int64_t step, double lr) {
+RunScalars scalars_of_step(int64_t step, double lr) {
   RunScalars scalars;
   scalars.lr = lr;
   scalars.weight_decay = 0;

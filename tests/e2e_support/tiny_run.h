@@ -50,7 +50,7 @@ std::string describe(const CompileOptions& options);
 HostTensor floats(const Shape& shape, const std::vector<double>& values);
 std::vector<double> values_of(const HostTensor& tensor);
 int parameter_index(const Plan& plan, const std::string& name);  // throws where there is none
-RunScalars scalars_of_step(const Plan& plan, int64_t step, double lr);
+RunScalars scalars_of_step(int64_t step, double lr);
 // The message of the error that `work` throws; "no error" where it throws none.
 std::string error_of(const std::function<void()>& work);
 
