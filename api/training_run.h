@@ -1,5 +1,5 @@
 #pragma once
-// A training run on a compiled plan: data order, learning-rate schedule, evaluation, metrics, progress.
+// A training run on a compiled plan: data order, learning-rate schedule, evaluation.
 #include <functional>
 #include <optional>
 #include <string>
@@ -11,7 +11,7 @@ namespace zeroplan {
 
 enum class Schedule : uint8_t { constant, linear, cosine };
 
-// One field per option of `zeroplan run`, same names and defaults.
+// Options of `zeroplan run` that the numbers depend on, same names and defaults.
 struct RunOptions {
   int64_t steps = 0;   // 0: by epochs
   int64_t epochs = 0;  // 0 and steps 0: one epoch

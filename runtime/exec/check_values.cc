@@ -31,7 +31,7 @@ int64_t first_bad(const TensorView& view) {
   return -1;
 }
 
-// Padding of a unit's flat buffer may hold anything: only the parameters are looked at.
+// Padding of weights may be poisoned, to show that nothing reads it: only the parameters are looked at.
 template <typename T>
 int64_t first_bad(const TensorView& view, const UnitArgs& unit) {
   for (int i = 0; i < unit.count; ++i) {

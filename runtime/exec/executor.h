@@ -55,7 +55,7 @@ struct TraceEvent {
   int64_t train_step, micro_batch;
 };
 
-// Gives the raw bytes of a parameter's source: `count` elements from element `first`, converted to the plan's dtype, into `to`.
+// Gives the values of a parameter: `count` elements from element `first`, converted to the plan's dtype, into `to`.
 using WeightReader = std::function<void(int parameter, int64_t first, int64_t count, void* to)>;
 
 class Executor {
