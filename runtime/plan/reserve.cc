@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "base/tensor_view.h"
 
 namespace zeroplan {
 namespace {
@@ -13,7 +14,7 @@ constexpr int64_t kHeap = 12 * kMiB;
 constexpr int64_t kHeapPerStep = 8192;
 constexpr int64_t kConstantCopies = 4;  // file, graph, its clone, plan
 constexpr int64_t kThread = kMiB / 2;
-constexpr int64_t kPreparedStep = 2048;
+constexpr int64_t kPreparedStep = 2048;  // without its views
 constexpr int64_t kColumns = 4096, kDepth = 384, kPanel = 1 * kMiB;  // of a float product: what is packed at a time, and the other operand
 constexpr int64_t kDoubleBuffer = 32 * kMiB, kDoublePanel = 2 * kMiB;  // of a double product: OpenBLAS's buffer, and its rows
 
@@ -44,13 +45,14 @@ Reserve find_reserve(const Plan& plan) {
   int64_t steps = 0;
   for (const PlanProgram& program : plan.programs) {
     steps += static_cast<int64_t>(program.steps.size());
-    for (const Step& step : program.steps)
+    for (const Step& step : program.steps) {
+      reserve.steps += kPreparedStep + static_cast<int64_t>((step.inputs.size() + step.outputs.size()) * sizeof(TensorView));
       if (step.op == OpKind::matmul) reserve.packing = std::max(reserve.packing, packing_bytes(plan, step));
+    }
   }
   reserve.code = kCode;
   reserve.heap = kHeap + steps * kHeapPerStep + kConstantCopies * constant_bytes(plan);
   reserve.threads = (1 + kStreams + plan.header.threads) * kThread;
-  reserve.steps = steps * kPreparedStep;
   reserve.packing *= plan.header.threads;
   return reserve;
 }

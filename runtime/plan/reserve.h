@@ -15,7 +15,7 @@ struct Reserve {
   int64_t heap = 0;  // ONNX operator registry, measured; graph, plan and verifier, measured per step; constants, as often as copied
   // Of each rank.
   int64_t threads = 0;  // touched stack and heap arena of each of its threads: main, one per stream, --threads; measured
-  int64_t steps = 0;    // PreparedStep, its views and event: their sizes
+  int64_t steps = 0;    // PreparedStep with its event, measured; its views, their size
   int64_t packing = 0;  // blocks of a matrix product that each thread packs: block sizes of oneDNN and OpenBLAS
 
   int64_t per_rank(int ranks) const;
