@@ -36,6 +36,7 @@ struct PreparedStep {
   void* to = nullptr;
   int64_t count = 0;
   DType dtype{};
+  Fold fold = Fold::onto;
 };
 
 // A stream and what its thread knows. Written by that thread alone, but for `active`.
