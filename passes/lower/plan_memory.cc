@@ -42,7 +42,7 @@ class Planner {
   explicit Planner(const std::vector<MemoryRequest>& requests) : requests_(requests) {
     plan_.offsets.assign(requests.size(), 0);
     plan_.bytes = INT64_MAX;
-    plan_.lower_bound = live_peak();
+    plan_.lower_bound = lower_bound(requests);
   }
 
   MemoryPlan run() {
@@ -56,19 +56,6 @@ class Planner {
 
  private:
   static double area(const MemoryRequest& r) { return static_cast<double>(r.bytes) * (r.last - r.first + 1); }
-
-  int64_t live_peak() const {
-    int steps = 0;
-    for (const MemoryRequest& r : requests_) steps = std::max(steps, r.last + 1);
-    std::vector<int64_t> change(steps + 1, 0);
-    for (const MemoryRequest& r : requests_) {
-      change[r.first] += round_up(r.bytes, kArenaAlignment);
-      change[r.last + 1] -= round_up(r.bytes, kArenaAlignment);
-    }
-    int64_t live = 0, peak = 0;
-    for (int64_t c : change) peak = std::max(peak, live += c);
-    return peak;
-  }
 
   bool done() const { return plan_.bytes == plan_.lower_bound; }
 
@@ -119,6 +106,19 @@ class Planner {
 };
 
 }  // namespace
+
+int64_t lower_bound(const std::vector<MemoryRequest>& requests) {
+  int steps = 0;
+  for (const MemoryRequest& r : requests) steps = std::max(steps, r.last + 1);
+  std::vector<int64_t> change(steps + 1, 0);
+  for (const MemoryRequest& r : requests) {
+    change[r.first] += round_up(r.bytes, kArenaAlignment);
+    change[r.last + 1] -= round_up(r.bytes, kArenaAlignment);
+  }
+  int64_t live = 0, peak = 0;
+  for (int64_t c : change) peak = std::max(peak, live += c);
+  return peak;
+}
 
 MemoryPlan plan_memory(const std::vector<MemoryRequest>& requests) {
   if (requests.empty()) return {};

@@ -138,7 +138,7 @@ void synchronize(Rank& rank) {
 
 void run_program(Rank& rank, Program program, bool idle, int contributors) {
   Core& core = *rank.core;
-  if (core.options.check_memory) fill_transient(rank);
+  if (core.options.check_memory) fill_transient(rank, program);
   try {
     for (PreparedStep& s : rank.programs[static_cast<int>(program)]) {
       if (core.failed()) break;

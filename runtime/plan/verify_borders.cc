@@ -7,7 +7,8 @@
 namespace zeroplan {
 namespace {
 
-using Values = std::map<int32_t, int32_t>;  // state tensor -> value
+using Values = std::map<int32_t, int32_t>;  // tensor -> value
+using Span = std::array<int64_t, 2>;        // bytes [begin, end)
 
 // The programs that may follow each other in load → (micro_step^n update | eval_step^n eval_end)* → save.
 constexpr std::pair<Program, Program> kSuccessions[] = {
@@ -24,8 +25,8 @@ class Borders {
 
   void run() {
     for (const PlanProgram& p : plan_.programs) {
-      entries_[p.program] = collect(p, p.entry, "entry");
-      exits_[p.program] = collect(p, p.exit, "exit");
+      entries_[p.program] = collect(p, p.entry, "entry", p.program == Program::update);
+      exits_[p.program] = collect(p, p.exit, "exit", p.program == Program::micro_step);
     }
     check_programs();
     if (!context_.clean()) return;
@@ -35,13 +36,16 @@ class Borders {
   }
 
  private:
-  Values collect(const PlanProgram& p, const std::vector<Operand>& list, const char* what) {
+  bool is_state(int32_t tensor) const { return plan_.tensors[tensor].arena == Arena::state && !plan_.tensors[tensor].per_rank; }
+
+  // `carries`: this is where micro_step hands carried gradients to update.
+  Values collect(const PlanProgram& p, const std::vector<Operand>& list, const char* what, bool carries) {
     Values values;
     for (const Operand& o : list) {
-      if (o.tensor == kNone || plan_.tensors[o.tensor].arena != Arena::state || plan_.tensors[o.tensor].per_rank)
-        context_.fail(
-            "border", p, -1,
-            fmt::format("its {} names {}, which is no state tensor", what, o.tensor == kNone ? "nothing" : context_.tensor_name(o.tensor)));
+      if (o.tensor == kNone || !(is_state(o.tensor) || (carries && context_.carried[o.tensor])))
+        context_.fail("border", p, -1,
+                      fmt::format("its {} names {}, which does not live at this border", what,
+                                  o.tensor == kNone ? "nothing" : context_.tensor_name(o.tensor)));
       else if (!values.emplace(o.tensor, o.value).second)
         context_.fail("border", p, -1, fmt::format("its {} names {} twice", what, context_.tensor_name(o.tensor)));
     }
@@ -58,6 +62,17 @@ class Borders {
     for (const PlanProgram& p : plan_.programs) {
       if (p.program != Program::load) check_same_state(p, entries_[p.program]);  // before load only constants are there
       check_same_state(p, exits_[p.program]);
+      if (p.program == Program::micro_step) check_carried(p, exits_[p.program], "exit");
+      if (p.program == Program::update) check_carried(p, entries_[p.program], "entry");
+    }
+  }
+
+  void check_carried(const PlanProgram& p, const Values& side, const char* what) {
+    for (const PlanUnit& u : plan_.units) {
+      if (!u.trainable || !context_.carried[u.gradient_tensor]) continue;
+      const auto named = side.find(u.gradient_tensor);
+      if (named == side.end() || named->second == kNone)
+        context_.fail("border", p, -1, fmt::format("its {} does not say what {} holds", what, context_.tensor_name(u.gradient_tensor)));
     }
   }
 
@@ -65,20 +80,28 @@ class Borders {
     const Values& all = exits_[Program::load];
     for (const auto& [tensor, value] : all)
       if (!side.count(tensor)) context_.fail("border", p, -1, fmt::format("its entry or exit leaves out {}", context_.tensor_name(tensor)));
-    if (side.size() > all.size()) context_.fail("border", p, -1, "its entry or exit names state that load does not leave");
+    const auto state = std::count_if(side.begin(), side.end(), [&](const auto& entry) { return is_state(entry.first); });
+    if (static_cast<size_t>(state) > all.size()) context_.fail("border", p, -1, "its entry or exit names state that load does not leave");
+  }
+
+  void check_apart(std::vector<Span>& spans, const char* what) {
+    std::sort(spans.begin(), spans.end());
+    for (size_t i = 1; i < spans.size(); ++i)
+      if (spans[i][0] < spans[i - 1][1]) context_.fail("border", fmt::format("two {} share byte {}", what, spans[i][0]));
   }
 
   // Entries do not overlap, and each state tensor lies within one.
   void check_coverage() {
-    std::vector<std::array<int64_t, 2>> spans;
+    std::vector<Span> spans, carried;
     for (const auto& [tensor, value] : exits_[Program::load]) spans.push_back(context_.ranges[tensor]);
-    std::sort(spans.begin(), spans.end());
-    for (size_t i = 1; i < spans.size(); ++i)
-      if (spans[i][0] < spans[i - 1][1]) context_.fail("border", fmt::format("two state tensors share byte {}", spans[i][0]));
+    check_apart(spans, "state tensors");
+    for (const auto& [tensor, value] : entries_[Program::update])
+      if (!is_state(tensor)) carried.push_back(context_.ranges[tensor]);
+    check_apart(carried, "carried gradients");
     for (size_t t = 0; t < plan_.tensors.size(); ++t) {
       if (plan_.tensors[t].arena != Arena::state) continue;
       const auto [begin, end] = context_.ranges[t];
-      auto it = std::upper_bound(spans.begin(), spans.end(), std::array<int64_t, 2>{begin, INT64_MAX});
+      auto it = std::upper_bound(spans.begin(), spans.end(), Span{begin, INT64_MAX});
       if (it == spans.begin() || (*std::prev(it))[1] < end)
         context_.fail("border",
                       fmt::format("{} is in no entry: nothing says what it holds", context_.tensor_name(static_cast<int32_t>(t))));

@@ -1,5 +1,6 @@
 // Rule state: which steps may change what lives across a border.
 #include <algorithm>
+#include <climits>
 #include <map>
 
 #include "runtime/plan/verify_context.h"
@@ -13,7 +14,7 @@ class Writers {
  public:
   Writers(VerifyContext& context, const PlanProgram& program) : context_(context), plan_(context.plan), program_(program) {
     for (const Operand& o : program.exit)
-      if (o.tensor != kNone) by_begin_[context.ranges[o.tensor][0]] = o.tensor;
+      if (o.tensor != kNone && plan_.tensors[o.tensor].arena == Arena::state) by_begin_[context.ranges[o.tensor][0]] = o.tensor;
     for (const PlanUnit& u : plan_.units)
       if (u.gradient_tensor != kNone) shards_.push_back(u.gradient_tensor);
     std::sort(shards_.begin(), shards_.end());
@@ -80,8 +81,74 @@ class Writers {
   std::vector<int32_t> shards_;
 };
 
+// Bytes that a carried gradient shard takes: in micro_step after its reduce_scatter, in update before its last reader. Others may write
+// there earlier, or later.
+class CarriedBytes {
+ public:
+  CarriedBytes(VerifyContext& context, const PlanProgram& program) : context_(context), program_(program) {
+    if (program.program != Program::micro_step && program.program != Program::update) return;
+    std::map<int32_t, int> bounds;  // carried tensor -> the step that fills it, or the last that reads it
+    for (size_t i = 0; i < program.steps.size(); ++i) {
+      const Step& s = program.steps[i];
+      if (program.program == Program::update) {
+        for (const Operand& o : s.inputs)
+          if (o.tensor != kNone && context.carried[o.tensor] && o.value == entry_value(o.tensor)) bounds[o.tensor] = static_cast<int>(i);
+      } else if (s.kind == StepKind::reduce_scatter && context.carried[s.outputs[0].tensor]) {
+        bounds.emplace(s.outputs[0].tensor, static_cast<int>(i));
+      }
+    }
+    for (const auto& [tensor, step] : bounds) {
+      const bool micro_step = program.program == Program::micro_step;
+      by_begin_[context.ranges[tensor][0]] = {tensor, micro_step ? step : -1, micro_step ? INT_MAX : step};
+    }
+  }
+
+  void run() {
+    for (size_t i = 0; i < program_.steps.size(); ++i) {
+      const Step& s = program_.steps[i];
+      for (const Operand& o : s.outputs) written(s, static_cast<int>(i), o.tensor);
+      written(s, static_cast<int>(i), s.workspace.tensor);
+    }
+  }
+
+ private:
+  struct Shard {
+    int32_t tensor;
+    int after, before;  // steps between these must not write it
+  };
+
+  int32_t entry_value(int32_t tensor) {
+    if (entry_.empty())
+      for (const Operand& o : program_.entry) entry_[o.tensor] = o.value;
+    const auto found = entry_.find(tensor);
+    return found == entry_.end() ? kNone : found->second;
+  }
+
+  void written(const Step& s, int index, int32_t tensor) {
+    if (tensor == kNone || context_.plan.tensors[tensor].arena != Arena::transient || by_begin_.empty()) return;
+    const auto [begin, end] = context_.ranges[tensor];
+    auto it = by_begin_.upper_bound(begin);
+    if (it != by_begin_.begin()) --it;
+    for (; it != by_begin_.end() && it->first < end; ++it) {
+      const Shard& shard = it->second;
+      if (context_.ranges[shard.tensor][1] > begin && shard.after < index && index < shard.before)
+        context_.fail("state", program_, index,
+                      fmt::format("{} must not write {}: the gradient in {} is still needed", describe_step(context_.plan, s),
+                                  context_.tensor_name(tensor), context_.tensor_name(shard.tensor)));
+    }
+  }
+
+  VerifyContext& context_;
+  const PlanProgram& program_;
+  std::map<int32_t, int32_t> entry_;  // tensor -> value
+  std::map<int64_t, Shard> by_begin_;
+};
+
 }  // namespace
 
-void verify_state_writers(VerifyContext& context, const PlanProgram& program) { Writers(context, program).run(); }
+void verify_state_writers(VerifyContext& context, const PlanProgram& program) {
+  Writers(context, program).run();
+  CarriedBytes(context, program).run();
+}
 
 }  // namespace zeroplan

@@ -110,5 +110,25 @@ TEST(PlanMemory, TransientArenaIsWithinFivePercentOfItsLowerBound) {
     }
 }
 
+// One round per step: a gradient shard takes bytes that activations have left. Several: it is state.
+TEST(PlanMemory, CarriedGradientsShareBytesWithActivations) {
+  for (int stage : {0, 1, 2, 3}) {
+    CompileOptions options = options_of(2, stage);
+    const Plan carried = compile_graph(residual(6, 256, 32, 500), options);
+    options.batch = options.micro_batches = 4;
+    const Plan kept = compile_graph(residual(6, 256, 32, 500), options);
+    int64_t shards = 0;
+    for (const PlanUnit& unit : carried.units) {
+      EXPECT_EQ(carried.tensors[unit.gradient_tensor].arena, Arena::transient);
+      shards += rounded(tensor_span_bytes(carried.tensors[unit.gradient_tensor]));
+    }
+    for (const PlanUnit& unit : kept.units) EXPECT_EQ(kept.tensors[unit.gradient_tensor].arena, Arena::state);
+    EXPECT_LT(carried.arena_bytes[0], kept.arena_bytes[0] - shards / 2);
+    EXPECT_LT(carried.arena_bytes[0] + carried.arena_bytes[1], kept.arena_bytes[0] + kept.arena_bytes[1]);
+    for (const Step& step : find_program(carried, Program::load)->steps)
+      for (const Operand& o : step.outputs) EXPECT_EQ(carried.tensors[o.tensor].arena, Arena::state);
+  }
+}
+
 }  // namespace
 }  // namespace zeroplan::test
