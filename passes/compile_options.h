@@ -36,6 +36,7 @@ struct CompileOptions {
   bool eval = false;                                   // also build the eval programs
 
   int64_t samples_per_micro_batch() const { return batch / micro_batches; }
+  bool one_round() const { return micro_batches <= ranks; }  // per optimizer step: no rank runs a second micro-batch
 };
 
 }  // namespace zeroplan

@@ -66,6 +66,8 @@ struct Unit : UnitLayout {
   ValueId weights_state = kNone;
   ValueId gradient_shard = kNone;
   ValueId gradient_full = kNone;  // gradients replicated
+  // gradient_shard holds something only from the reduce_scatter in micro_step, of which a step has one, to its last use in update.
+  bool carried = false;
   std::vector<ValueId> moments;
 };
 

@@ -58,17 +58,20 @@ std::vector<OutputType> infer_gather_gradient(const Graph& graph, const Node& no
   return {{shard.dtype, {unit.padded_elements}}};
 }
 
-// gradient shard, gradients of the unit in order, and the token of fill_padding where there is one.
+// gradient shard (left out where it is carried: the fold starts from zero), gradients of the unit in order, and the token of
+// fill_padding where there is one.
 std::vector<OutputType> infer_reduce_scatter(const Graph& graph, const Node& node) {
   const Unit& unit = unit_of(graph, node);
   const int count = static_cast<int>(unit.parameters.size());
   expect_inputs(node, 1 + count, 2 + count);
-  const Value& shard = operand(graph, node, 0, "gradient shard");
-  expect_dtype(shard, unit.gradient_dtype, "gradient shard");
-  expect_shape(shard, {unit.shard_elements}, "gradient shard");
+  if (has_input(node, 0)) {
+    const Value& shard = operand(graph, node, 0, "gradient shard");
+    expect_dtype(shard, unit.gradient_dtype, "gradient shard");
+    expect_shape(shard, {unit.shard_elements}, "gradient shard");
+  }
   expect_parameters(graph, node, unit, unit.gradient_dtype, 1);
   if (has_input(node, 1 + count)) expect_shape(operand(graph, node, 1 + count, "padding token"), {unit.padded_elements}, "padding token");
-  return {{shard.dtype, shard.shape}};
+  return {{unit.gradient_dtype, {unit.shard_elements}}};
 }
 
 std::vector<OutputType> infer_all_reduce(const Graph& graph, const Node& node) {
@@ -85,13 +88,13 @@ std::vector<OutputType> infer_parameters_in(const Graph& graph, const Node& node
   return {};
 }
 
-// → weights, moments…, gradient shard: the state that the unit has.
+// → weights, moments…, gradient shard unless it is carried: the state that the unit has.
 std::vector<OutputType> infer_load_unit(const Graph& graph, const Node& node) {
   expect_inputs(node, 0, 0);
   const Unit& unit = unit_of(graph, node);
   std::vector<ValueId> states = {unit.weights_state};
   states.insert(states.end(), unit.moments.begin(), unit.moments.end());
-  if (unit.gradient_shard != kNone) states.push_back(unit.gradient_shard);
+  if (unit.gradient_shard != kNone && !unit.carried) states.push_back(unit.gradient_shard);
   std::vector<OutputType> types;
   for (const ValueId state : states) {
     if (state == kNone) throw Error(fmt::format("unit '{}' has no state to load", unit.name));

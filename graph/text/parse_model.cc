@@ -48,6 +48,7 @@ void Parser::parse_unit(Scanner& line) {
   unit.padded_elements = integer_field(line, "padded_elements");
   unit.shard_elements = integer_field(line, "shard_elements");
   unit.trainable = trainable(line);
+  unit.carried = line.accept("carried");
   unit.weights = placement(line, "weights");
   unit.gradients = placement(line, "gradients");
   unit.optimizer = placement(line, "optimizer");

@@ -146,8 +146,9 @@ class Printer {
   }
 
   void print_unit(const Unit& unit) {
-    print("unit {} {} gradient_dtype={} padded_elements={} shard_elements={} {}", quote(unit.name), dtype_name(unit.dtype),
-          dtype_name(unit.gradient_dtype), unit.padded_elements, unit.shard_elements, unit.trainable ? "trainable" : "frozen");
+    print("unit {} {} gradient_dtype={} padded_elements={} shard_elements={} {}{}", quote(unit.name), dtype_name(unit.dtype),
+          dtype_name(unit.gradient_dtype), unit.padded_elements, unit.shard_elements, unit.trainable ? "trainable" : "frozen",
+          unit.carried ? " carried" : "");
     print(" weights={} gradients={} optimizer={}", placement_name(unit.weights), placement_name(unit.gradients),
           placement_name(unit.optimizer));
     print(" weights_state={} gradient_shard={} gradient_full={} moments=({})\n", ref(unit.weights_state), ref(unit.gradient_shard),

@@ -23,7 +23,8 @@ class Emitter {
     plan_.header = plan_header(options_, graph_.loss, max_live_units(graph_, options_));
     place_lasting(Arena::state);
     place_lasting(Arena::staging);
-    for (int program = 0; program < kPrograms; ++program) place_transient(static_cast<Program>(program));
+    place_transient({Program::micro_step, Program::update});
+    for (const Program alone : {Program::load, Program::eval_step, Program::eval_end, Program::save}) place_transient({alone});
     PlanTables tables(graph_, storage_, plan_);
     add_units(tables);
     add_leaves(tables);
@@ -42,12 +43,13 @@ class Emitter {
     }
   }
 
-  // Each program has the whole transient arena to itself.
-  void place_transient(Program program) {
+  // The programs of one timeline have the whole transient arena to themselves.
+  void place_transient(const std::vector<Program>& programs) {
     std::vector<StorageGroup*> groups;
     std::vector<MemoryRequest> requests;
     for (StorageGroup& group : storage_.groups) {
-      if (group.arena != Arena::transient || group.program != program || group.bytes == 0 || group.first < 0) continue;
+      const bool here = std::find(programs.begin(), programs.end(), group.program) != programs.end();
+      if (group.arena != Arena::transient || !here || group.bytes == 0 || group.first < 0) continue;
       groups.push_back(&group);
       requests.push_back({group.bytes, group.first, group.last});
     }
@@ -55,7 +57,17 @@ class Emitter {
     for (size_t i = 0; i < groups.size(); ++i) groups[i]->offset = memory.offsets[i];
     int64_t& bytes = plan_.arena_bytes[static_cast<int>(Arena::transient)];
     bytes = std::max(bytes, memory.bytes);
-    plan_.transient_lower_bound[static_cast<int>(program)] = memory.lower_bound;
+    for (const Program program : programs) plan_.transient_lower_bound[static_cast<int>(program)] = bound_within(program, requests);
+  }
+
+  // Of the part of the timeline that is the program's.
+  int64_t bound_within(Program program, const std::vector<MemoryRequest>& requests) const {
+    const int begin = storage_.position(program, 0), end = begin + storage_.steps[static_cast<int>(program)];
+    std::vector<MemoryRequest> within;
+    for (const MemoryRequest& r : requests)
+      if (r.first < end && r.last >= begin)
+        within.push_back({r.bytes, std::max(r.first, begin) - begin, std::min(r.last, end - 1) - begin});
+    return lower_bound(within);
   }
 
   void add_units(PlanTables& tables) {
@@ -109,15 +121,19 @@ class Emitter {
     }
   }
 
-  // Constants are there from the start, other state from the end of load on.
+  // Constants are there from the start, other state from the end of load on, carried gradients from micro_step to update.
   void add_borders(PlanTables& tables, PlanProgram& program) {
     std::map<ValueId, ValueId> changed;
     for (const StateUpdate& update : graph_.state_updates)
       if (update.program == program.program) changed[update.from] = update.to;
     for (const StorageGroup& group : storage_.groups) {
-      if (group.arena != Arena::state) continue;
+      const bool carried = group.arena == Arena::transient && group.owner != kNone;
+      if (group.arena != Arena::state && !carried) continue;
       const Operand entry = tables.operand(group.owner);
-      if (group.kind == TensorKind::constant || program.program != Program::load) program.entry.push_back(entry);
+      const bool enters =
+          carried ? program.program == Program::update : group.kind == TensorKind::constant || program.program != Program::load;
+      if (enters) program.entry.push_back(entry);
+      if (carried && program.program != Program::micro_step) continue;
       const auto after = changed.find(group.owner);
       program.exit.push_back({entry.tensor, after == changed.end() ? entry.value : tables.value(after->second)});
     }

@@ -24,6 +24,7 @@ bool changes_state(const Graph& graph, const Node& node) {
 }
 
 std::vector<std::pair<int32_t, int32_t>> state_pairs(const Node& node) {
+  if (node.op == OpKind::reduce_scatter && node.inputs[0] == kNone) return {};
   if (node.op != OpKind::optimizer_update) {
     const auto& pairs = op_def(node.op).in_place;
     return {pairs.begin(), pairs.end()};

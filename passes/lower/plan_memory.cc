@@ -37,12 +37,24 @@ class BestFit {
   int64_t bytes_ = 0;
 };
 
+std::vector<int64_t> live_bytes_by_step(const std::vector<MemoryRequest>& requests) {
+  int steps = 0;
+  for (const MemoryRequest& r : requests) steps = std::max(steps, r.last + 1);
+  std::vector<int64_t> live(steps + 1, 0);
+  for (const MemoryRequest& r : requests) {
+    live[r.first] += round_up(r.bytes, kArenaAlignment);
+    live[r.last + 1] -= round_up(r.bytes, kArenaAlignment);
+  }
+  std::partial_sum(live.begin(), live.end(), live.begin());
+  return live;
+}
+
 class Planner {
  public:
   explicit Planner(const std::vector<MemoryRequest>& requests) : requests_(requests) {
     plan_.offsets.assign(requests.size(), 0);
     plan_.bytes = INT64_MAX;
-    plan_.lower_bound = live_peak();
+    plan_.lower_bound = lower_bound(requests);
   }
 
   MemoryPlan run() {
@@ -50,25 +62,26 @@ class Planner {
     try_order(sorted([](const MemoryRequest& a, const MemoryRequest& b) { return a.last - a.first > b.last - b.first; }));
     try_order(sorted([](const MemoryRequest& a, const MemoryRequest& b) { return area(a) > area(b); }));
     try_order(sorted([](const MemoryRequest& a, const MemoryRequest& b) { return a.first < b.first; }));
+    try_peak_first();
     improve();
     return std::move(plan_);
   }
 
  private:
-  static double area(const MemoryRequest& r) { return static_cast<double>(r.bytes) * (r.last - r.first + 1); }
-
-  int64_t live_peak() const {
-    int steps = 0;
-    for (const MemoryRequest& r : requests_) steps = std::max(steps, r.last + 1);
-    std::vector<int64_t> change(steps + 1, 0);
-    for (const MemoryRequest& r : requests_) {
-      change[r.first] += round_up(r.bytes, kArenaAlignment);
-      change[r.last + 1] -= round_up(r.bytes, kArenaAlignment);
-    }
-    int64_t live = 0, peak = 0;
-    for (int64_t c : change) peak = std::max(peak, live += c);
-    return peak;
+  // What is live at the peak fits together without a gap, those that live longest at one end; then the others around it.
+  void try_peak_first() {
+    const std::vector<int64_t> live = live_bytes_by_step(requests_);
+    const int peak = static_cast<int>(std::max_element(live.begin(), live.end()) - live.begin());
+    const auto before = [&](const MemoryRequest& a, const MemoryRequest& b, bool by_size) {
+      const bool a_first = a.first <= peak && peak <= a.last, b_first = b.first <= peak && peak <= b.last;
+      if (a_first != b_first) return a_first;
+      return by_size && !a_first ? a.bytes > b.bytes : a.last > b.last;
+    };
+    try_order(sorted([&](const MemoryRequest& a, const MemoryRequest& b) { return before(a, b, true); }));
+    try_order(sorted([&](const MemoryRequest& a, const MemoryRequest& b) { return before(a, b, false); }));
   }
+
+  static double area(const MemoryRequest& r) { return static_cast<double>(r.bytes) * (r.last - r.first + 1); }
 
   bool done() const { return plan_.bytes == plan_.lower_bound; }
 
@@ -119,6 +132,11 @@ class Planner {
 };
 
 }  // namespace
+
+int64_t lower_bound(const std::vector<MemoryRequest>& requests) {
+  const std::vector<int64_t> live = live_bytes_by_step(requests);
+  return *std::max_element(live.begin(), live.end());
+}
 
 MemoryPlan plan_memory(const std::vector<MemoryRequest>& requests) {
   if (requests.empty()) return {};

@@ -16,6 +16,7 @@ struct MemoryPlan {
   int64_t lower_bound = 0;  // largest sum of live bytes, each storage rounded up to the alignment
 };
 
+int64_t lower_bound(const std::vector<MemoryRequest>& requests);
 // Best fit in several orders; the smallest result is kept.
 MemoryPlan plan_memory(const std::vector<MemoryRequest>& requests);
 

@@ -34,9 +34,8 @@ class Grouper {
 
  private:
   void number_steps() {
-    int next[kPrograms] = {};
     for (const Node& node : graph_.nodes)
-      out_.step_of.push_back(op_class(node.op) == OpClass::view ? kNone : next[static_cast<int>(node.program)]++);
+      out_.step_of.push_back(op_class(node.op) == OpClass::view ? kNone : out_.steps[static_cast<int>(node.program)]++);
   }
 
   int64_t bytes_of(ValueId id) const { return elements(graph_.values[id].shape) * dtype_bytes(graph_.values[id].dtype); }
@@ -61,14 +60,14 @@ class Grouper {
 
   void place_leaf(ValueId id, TensorKind kind, Arena arena) {
     if (id == kNone || out_.places[id].group != kNone) return;
-    put(id, {add_group(kind, arena, Program::load, bytes_of(id), graph_.values[id].unit, id), 0});
+    put(id, {add_group(kind, arena, Program::micro_step, bytes_of(id), graph_.values[id].unit, id), 0});
   }
 
-  // State in the order of the units, then what belongs to none; constants that some step reads; all inputs.
+  // State and carried gradients in the order of the units, then what belongs to none; constants that some step reads; all inputs.
   void place_leaves() {
     for (const Unit& unit : graph_.units) place_leaf(unit.weights_state, TensorKind::weights, Arena::state);
     for (const Unit& unit : graph_.units) {
-      place_leaf(unit.gradient_shard, TensorKind::gradients, Arena::state);
+      place_leaf(unit.gradient_shard, TensorKind::gradients, unit.carried ? Arena::transient : Arena::state);
       place_leaf(unit.gradient_full, TensorKind::gradients, Arena::state);
     }
     for (const Unit& unit : graph_.units)
@@ -138,22 +137,22 @@ class Grouper {
     out_.groups[from.group].bytes = 0;
   }
 
-  void touch(int32_t group, int step) {
+  void touch(int32_t group, int position) {
     if (group == kNone) return;
     StorageGroup& g = out_.groups[group];
-    g.first = g.first < 0 ? step : std::min(g.first, step);
-    g.last = std::max(g.last, step);
+    g.first = g.first < 0 ? position : std::min(g.first, position);
+    g.last = std::max(g.last, position);
   }
 
   void find_lifetimes() {
     for (NodeId id = 0; id < static_cast<NodeId>(graph_.nodes.size()); ++id) {
-      const int step = out_.step_of[id];
-      if (step == kNone) continue;
+      if (out_.step_of[id] == kNone) continue;
+      const int position = out_.position(graph_.nodes[id].program, out_.step_of[id]);
       for (ValueId input : graph_.nodes[id].inputs)
-        if (input != kNone) touch(out_.places[out_.layouts[input].root].group, step);
-      for (ValueId output : graph_.nodes[id].outputs) touch(out_.places[output].group, step);
-      touch(out_.buffer_of[id], step);
-      touch(out_.workspace_of[id], step);
+        if (input != kNone) touch(out_.places[out_.layouts[input].root].group, position);
+      for (ValueId output : graph_.nodes[id].outputs) touch(out_.places[output].group, position);
+      touch(out_.buffer_of[id], position);
+      touch(out_.workspace_of[id], position);
     }
   }
 

@@ -24,7 +24,7 @@ class Reducer {
       gradients.push_back(own_value(gradient, member.parameter, id, copies));
     }
     for (Node& copy : copies) edits_.after(last, std::move(copy));
-    std::vector<ValueId> inputs = {unit.gradient_shard};
+    std::vector<ValueId> inputs = {unit.carried ? kNone : unit.gradient_shard};
     inputs.insert(inputs.end(), gradients.begin(), gradients.end());
     inputs.push_back(add_padding(id, gradients, last));
     Node scatter = make_node(OpKind::reduce_scatter, Program::micro_step, inputs, id);

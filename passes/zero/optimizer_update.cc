@@ -67,7 +67,7 @@ void update_unit(const Graph& graph, ProgramBuilder& build, int32_t id, const Co
   changed.insert(changed.end(), unit.moments.begin(), unit.moments.end());
   changed.push_back(gradient);
   build.change(std::move(update), changed);
-  if (whole) build.zero(unit.gradient_shard);
+  if (whole && !unit.carried) build.zero(unit.gradient_shard);
   const bool gather_weights = unit.weights == Placement::replicated && !whole;
   if (gather_weights) build.change(build.node(OpKind::gather_weights, {build.now(unit.weights_state)}, id), {unit.weights_state});
 }

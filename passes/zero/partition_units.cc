@@ -89,6 +89,7 @@ Unit make_unit(const Graph& graph, const ParameterGroup& group, const CompileOpt
   unit.name = std::move(name);
   unit.dtype = unit.gradient_dtype = graph.parameters[group.parameters[0]].dtype;
   unit.trainable = group.trainable;
+  unit.carried = group.trainable && options.one_round();
   int64_t end = 0;
   for (int32_t p : group.parameters) {
     const int64_t count = elements(graph.parameters[p].shape);

@@ -38,7 +38,7 @@ void build_load(Graph& graph, GraphEdits& edits, const std::vector<ValueId>& zer
     const Unit& unit = graph.units[id];
     std::vector<ValueId> filled = {unit.weights_state};
     filled.insert(filled.end(), unit.moments.begin(), unit.moments.end());
-    if (unit.gradient_shard != kNone) filled.push_back(unit.gradient_shard);
+    if (unit.gradient_shard != kNone && !unit.carried) filled.push_back(unit.gradient_shard);
     load.change(load.node(OpKind::load_unit, {}, id), filled);
     if (unit.gradient_full != kNone) load.zero(unit.gradient_full);
   }

@@ -23,6 +23,12 @@ class MissingPeers : public Error {
   std::vector<int> ranks_;
 };
 
+// What a reduce_scatter adds to.
+enum class Fold : uint8_t {
+  onto,       // what the accumulator holds
+  from_zero,  // +0, whatever it holds: the same bits as onto an accumulator of zeros
+};
+
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -32,8 +38,9 @@ class Communicator {
   // full[r * bytes …] = shard of rank r. `shard` may be the rank's own part of `full`. NCCL: ncclAllGather.
   virtual void all_gather(const void* shard, void* full, int64_t shard_bytes, Stream& stream) = 0;
   // Ordered fold of the own shard: accumulator = ((accumulator + full of rank 0) + full of rank 1) + … over the first `contributors`
-  // ranks, element by element in `dtype`, no fused multiply-add. `full` holds size() × shard_elements elements.
-  virtual void reduce_scatter(const void* full, void* accumulator, int64_t shard_elements, DType dtype, int contributors,
+  // ranks, element by element in `dtype`, no fused multiply-add. `full` holds size() × shard_elements elements. The accumulator is written
+  // also without contributors.
+  virtual void reduce_scatter(const void* full, void* accumulator, int64_t shard_elements, DType dtype, int contributors, Fold fold,
                               Stream& stream) = 0;
   // data = sum over ranks in rank order, on every rank. f32, f64 or i64.
   virtual void all_reduce(void* data, int64_t elements, DType dtype, Stream& stream) = 0;

@@ -25,7 +25,8 @@ class LocalCommunicator : public Communicator {
   void all_gather(const void* shard, void* full, int64_t bytes, Stream& stream) override {
     issue({.kind = CallKind::all_gather, .data = const_cast<void*>(shard), .own = full, .count = bytes}, stream);
   }
-  void reduce_scatter(const void* full, void* accumulator, int64_t elements, DType dtype, int contributors, Stream& stream) override {
+  void reduce_scatter(const void* full, void* accumulator, int64_t elements, DType dtype, int contributors, Fold fold,
+                      Stream& stream) override {
     if (contributors < 0 || contributors > size())
       throw Error(fmt::format("reduce_scatter with {} contributors in a group of {} ranks", contributors, size()));
     require_summable(dtype);
@@ -34,7 +35,8 @@ class LocalCommunicator : public Communicator {
            .own = accumulator,
            .count = elements,
            .dtype = dtype,
-           .contributors = contributors},
+           .contributors = contributors,
+           .fold = fold},
           stream);
   }
   void all_reduce(void* data, int64_t elements, DType dtype, Stream& stream) override {
@@ -65,7 +67,7 @@ class LocalCommunicator : public Communicator {
     group_->meet(rank_, call);
     switch (call.kind) {
       case CallKind::all_gather: gather(call); break;
-      case CallKind::reduce_scatter: fold(call); break;
+      case CallKind::reduce_scatter: reduce(call); break;
       case CallKind::all_reduce: sum(call); break;
       case CallKind::broadcast:
         if (rank_ != call.root) copy(call.data, group_->call(call.root).data, call.count);
@@ -87,10 +89,11 @@ class LocalCommunicator : public Communicator {
     }
   }
 
-  void fold(const LocalCall& call) {
+  void reduce(const LocalCall& call) {
     const int64_t width = dtype_bytes(call.dtype), block = kFoldBlock / width, shard = rank_ * call.count * width;
     for (int64_t first = 0; first < call.count; first += block) {
       const int64_t n = std::min(block, call.count - first), at = first * width;
+      if (call.fold == Fold::from_zero) std::memset(static_cast<char*>(call.own) + at, 0, static_cast<size_t>(n * width));
       for (int r = 0; r < call.contributors; ++r)
         add_in_place(static_cast<char*>(call.own) + at, static_cast<const char*>(group_->call(r).data) + shard + at, n, call.dtype);
     }

@@ -14,7 +14,8 @@ std::string describe(const LocalCall& c) {
   switch (c.kind) {
     case CallKind::all_gather: return fmt::format("all_gather of shards of {} bytes", c.count);
     case CallKind::reduce_scatter:
-      return fmt::format("reduce_scatter of shards of {} {} elements from {} contributors", c.count, type_name(c.dtype), c.contributors);
+      return fmt::format("reduce_scatter of shards of {} {} elements from {} contributors{}", c.count, type_name(c.dtype), c.contributors,
+                         c.fold == Fold::from_zero ? ", from zero" : "");
     case CallKind::all_reduce: return fmt::format("all_reduce of {} {} elements", c.count, type_name(c.dtype));
     case CallKind::broadcast: return fmt::format("broadcast of {} bytes from rank {}", c.count, c.root);
     case CallKind::barrier: break;
@@ -23,7 +24,8 @@ std::string describe(const LocalCall& c) {
 }
 
 bool agree(const LocalCall& a, const LocalCall& b) {
-  return a.kind == b.kind && a.count == b.count && a.dtype == b.dtype && a.contributors == b.contributors && a.root == b.root;
+  return a.kind == b.kind && a.count == b.count && a.dtype == b.dtype && a.contributors == b.contributors && a.fold == b.fold &&
+         a.root == b.root;
 }
 
 }  // namespace

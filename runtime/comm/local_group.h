@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/dtype.h"
+#include "runtime/comm/communicator.h"
 
 namespace zeroplan {
 
@@ -21,6 +22,7 @@ struct LocalCall {
   int64_t count = 0;    // bytes or elements
   DType dtype = DType::f32;
   int contributors = 0;
+  Fold fold = Fold::onto;
   int root = 0;
 };
 

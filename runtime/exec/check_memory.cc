@@ -14,6 +14,11 @@ namespace {
 constexpr uint64_t kPattern = 0xC5A5'5A3C'96E1'7B2Du;  // no common number in any type
 constexpr unsigned char kCanary = 0xB7;
 
+void fill_pattern(const ArenaMemory& arena, int64_t begin, int64_t end) {
+  for (int64_t at = begin; at < end; at += 8)
+    std::memcpy(arena.data() + at, &kPattern, static_cast<size_t>(std::min<int64_t>(8, end - at)));
+}
+
 }  // namespace
 
 void fill_canaries(Rank& rank) {
@@ -31,10 +36,15 @@ void check_canaries(const Rank& rank) {
   }
 }
 
-void fill_transient(Rank& rank) {
-  ArenaMemory& arena = rank.arenas[static_cast<int>(Arena::transient)];
-  for (int64_t at = 0; at < arena.bytes; at += 8)
-    std::memcpy(arena.data() + at, &kPattern, static_cast<size_t>(std::min<int64_t>(8, arena.bytes - at)));
+void fill_transient(Rank& rank, Program next) {
+  const ArenaMemory& arena = rank.arenas[static_cast<int>(Arena::transient)];
+  int64_t begin = 0;
+  if (next == Program::update)
+    for (const auto& [from, to] : rank.carried) {
+      fill_pattern(arena, begin, from);
+      begin = to;
+    }
+  fill_pattern(arena, begin, arena.bytes);
 }
 
 int64_t touched_transient(const Rank& rank) {

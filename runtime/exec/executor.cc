@@ -85,7 +85,7 @@ struct Executor::Impl {
             .clear_gradients = accumulated,
             .scalars = scalars};
     core->run(job);
-    accumulated = !update;
+    accumulated = gradients_there = !update;
     step = scalars.step;
     StepReport report;
     report.step = scalars.step;
@@ -95,8 +95,9 @@ struct Executor::Impl {
 
   std::shared_ptr<Core> core;  // shared with the ranks' threads: one that is stuck may outlive the executor
   std::vector<std::thread> threads;
-  int64_t step = 0;          // of the last window: an evaluation comes after it
-  bool accumulated = false;  // gradients of accumulate() are still there
+  int64_t step = 0;              // of the last window: an evaluation comes after it
+  bool accumulated = false;      // the next window has to clear what accumulate() left
+  bool gradients_there = false;  // nothing has run since accumulate()
 };
 
 Executor::Executor(std::vector<std::shared_ptr<const Plan>> plans, const WeightReader& weights, ExecutorOptions options) {
@@ -133,6 +134,7 @@ EvalReport Executor::evaluate(const DataSource& data) {
   const int64_t v = p.header.micro_batches, count = p.header.batch / v, all = data.samples() / count;
   if (data.samples() == INT64_MAX) throw Error("evaluation over endless data; give a data set of finite size");
   double sum = 0, weight = 0;
+  impl_->gradients_there = false;
   for (int64_t done = 0; done < all; done += v) {
     const int64_t now = std::min(v, all - done);
     impl_->core->run({.kind = Job::Kind::eval_window,
@@ -151,6 +153,8 @@ EvalReport Executor::evaluate(const DataSource& data) {
 
 HostTensor Executor::gradient(int parameter) {
   impl_->core->throw_if_failed();
+  if (!impl_->gradients_there && !carried_tensors(plan()).empty())
+    throw Error("the gradients are gone: other steps use their memory; ask for them after accumulate(), before anything else is run");
   return read_gradient(*impl_->core, parameter);
 }
 
@@ -173,6 +177,7 @@ void Executor::export_parameters(const std::function<void(int, const void*)>& ta
       refused = std::current_exception();
     }
   };
+  impl_->gradients_there = false;
   impl_->core->take_parameter = &guarded;
   impl_->core->run({.kind = Job::Kind::program, .program = Program::save});
   impl_->core->take_parameter = nullptr;

@@ -69,10 +69,12 @@ class Executor {
   // One optimizer step on samples [first_sample, first_sample + B) of the epoch given by `order` (null: in order). Scalars: lr and the rest
   // for this step.
   StepReport train_step(const DataSource& data, int64_t first_sample, const int64_t* order, const RunScalars& scalars);
-  // As train_step without the update: the gradients stay readable. For looking at gradients: all ranks must be in this process.
+  // As train_step without the update: the gradients stay readable, carried ones (runtime/plan/plan.h) until anything else is run. For
+  // looking at gradients: all ranks must be in this process.
   StepReport accumulate(const DataSource& data, int64_t first_sample, const int64_t* order, const RunScalars& scalars);
   EvalReport evaluate(const DataSource& data);
-  // Sum over the window of the parameter's gradient, not divided by the weight; after accumulate().
+  // Sum over the window of the parameter's gradient, not divided by the weight; after accumulate(). Throws Error where a carried gradient
+  // is no longer there.
   HostTensor gradient(int parameter);
   // Runs `save` for one parameter; for several use export_parameters.
   HostTensor weights(int parameter);

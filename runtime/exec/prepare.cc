@@ -50,15 +50,17 @@ void prepare_kernel(Rank& rank, PreparedStep& out, Kernel (*kernel_of)(OpKind)) 
 
 void prepare_collective(Rank& rank, PreparedStep& out) {
   const Step& step = *out.step;
-  const PlanTensor& first = rank.plan->tensors[step.inputs[0].tensor];
+  const bool scatter = step.kind == StepKind::reduce_scatter;
+  const PlanTensor& first = rank.plan->tensors[(scatter ? step.outputs : step.inputs)[0].tensor];
   out.dtype = first.dtype;
   out.count = elements(first.shape);
   out.from = out.to = rank.address(first);
   if (step.kind == StepKind::all_gather) {
     out.to = rank.view(step.outputs[0].tensor).data;
     out.count *= dtype_bytes(first.dtype);
-  } else if (step.kind == StepKind::reduce_scatter) {
+  } else if (scatter) {
     out.from = rank.view(step.inputs[1].tensor).data;
+    out.fold = step.inputs[0].tensor == kNone ? Fold::from_zero : Fold::onto;
   }
 }
 
@@ -164,6 +166,11 @@ void prepare_rank(Rank& rank, const RankBackend& backend, Kernel (*kernel_of)(Op
   for (auto& steps : rank.programs)
     for (PreparedStep& s : steps) link_arguments(rank, s);
   for (const PlanInput& input : rank.plan->inputs) rank.inputs.push_back(rank.view(input.tensor));
+  for (int32_t t : carried_tensors(*rank.plan)) {
+    const PlanTensor& tensor = rank.plan->tensors[t];
+    rank.carried.emplace_back(tensor.offset, tensor.offset + tensor_span_bytes(tensor));
+  }
+  std::sort(rank.carried.begin(), rank.carried.end());
   if (rank.core->options.check_memory) fill_canaries(rank);
 }
 

@@ -36,6 +36,7 @@ struct PreparedStep {
   void* to = nullptr;
   int64_t count = 0;
   DType dtype{};
+  Fold fold = Fold::onto;
 };
 
 // A stream and what its thread knows. Written by that thread alone, but for `active`.
@@ -68,6 +69,7 @@ struct Rank {
   const Plan* plan = nullptr;
   Device* device = nullptr;
   std::array<ArenaMemory, kArenas> arenas;
+  std::vector<std::pair<int64_t, int64_t>> carried;  // bytes of the transient arena that live from micro_step to update, by address
   std::array<Lane, kStreams> lanes;
   std::array<std::vector<PreparedStep>, kPrograms> programs;
   std::vector<std::unique_ptr<Event>> events;
@@ -92,9 +94,9 @@ void prepare_rank(Rank& rank, const RankBackend& backend, Kernel (*kernel_of)(Op
 // Check modes (check_memory.cc, check_values.cc).
 inline constexpr int64_t kCanaryBytes = 4096;
 void fill_canaries(Rank& rank);
-void check_canaries(const Rank& rank);  // throws Error naming the arena
-void fill_transient(Rank& rank);
-int64_t touched_transient(const Rank& rank);   // bytes up to the highest one written since fill_transient
-void check_outputs(const PreparedStep& step);  // throws Error naming the first NaN or Inf
+void check_canaries(const Rank& rank);          // throws Error naming the arena
+void fill_transient(Rank& rank, Program next);  // all bytes that hold nothing when the program starts
+int64_t touched_transient(const Rank& rank);    // bytes up to the highest one written since fill_transient
+void check_outputs(const PreparedStep& step);   // throws Error naming the first NaN or Inf
 
 }  // namespace zeroplan

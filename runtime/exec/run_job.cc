@@ -45,7 +45,10 @@ void raise_stop_flag(Rank& rank) {
 }  // namespace
 
 void clear_gradients(Rank& rank) {
-  for (const PlanUnit& unit : rank.plan->units) rank.zero(unit.gradient_tensor);
+  for (const PlanUnit& unit : rank.plan->units) {
+    const int32_t shard = unit.gradient_tensor;  // a carried one starts from zero anyway
+    if (shard != kNone && rank.plan->tensors[shard].arena == Arena::state) rank.zero(shard);
+  }
   rank.zero(rank.plan->roles.metrics);
 }
 

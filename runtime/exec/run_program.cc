@@ -86,7 +86,7 @@ void issue_collective(PreparedStep& s, int contributors) {
   stream.launch(begin_collective, &s);
   switch (s.step->kind) {
     case StepKind::all_gather: s.lane->comm->all_gather(s.from, s.to, s.count, stream); break;
-    case StepKind::reduce_scatter: s.lane->comm->reduce_scatter(s.from, s.to, s.count, s.dtype, contributors, stream); break;
+    case StepKind::reduce_scatter: s.lane->comm->reduce_scatter(s.from, s.to, s.count, s.dtype, contributors, s.fold, stream); break;
     default: s.lane->comm->all_reduce(s.to, s.count, s.dtype, stream); break;
   }
   stream.launch(end_collective, &s);
@@ -138,7 +138,7 @@ void synchronize(Rank& rank) {
 
 void run_program(Rank& rank, Program program, bool idle, int contributors) {
   Core& core = *rank.core;
-  if (core.options.check_memory) fill_transient(rank);
+  if (core.options.check_memory) fill_transient(rank, program);
   try {
     for (PreparedStep& s : rank.programs[static_cast<int>(program)]) {
       if (core.failed()) break;

@@ -95,6 +95,13 @@ std::string operands(const Plan& plan, const std::vector<Operand>& list) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
+void put_carried(std::string& out, const Plan& plan, const char* what, const std::vector<Operand>& border) {
+  std::vector<Operand> carried;
+  for (const Operand& o : border)
+    if (o.tensor != kNone && plan.tensors[o.tensor].arena == Arena::transient) carried.push_back(o);
+  if (!carried.empty()) out += fmt::format("  {}: {}\n", what, operands(plan, carried));
+}
+
 void put_step(std::string& out, const Plan& plan, const Step& step, size_t index) {
   out += fmt::format("{:>6} {:<7} {}{}  ({}) -> ({})", index, stream_name(step.stream), describe_step(plan, step), step.records ? " *" : "",
                      operands(plan, step.inputs), operands(plan, step.outputs));
@@ -124,6 +131,8 @@ std::string dump_text(const Plan& plan, int rank) {
   for (const PlanProgram& p : plan.programs) {
     out += fmt::format("program {}  {} steps  predicted {:.1f} us  live bytes at most {}\n", program_name(p.program), p.steps.size(),
                        p.predicted_us, plan.transient_lower_bound[static_cast<size_t>(p.program)]);
+    put_carried(out, plan, "carried from micro_step", p.entry);
+    put_carried(out, plan, "carried to update", p.exit);
     for (size_t i = 0; i < p.steps.size(); ++i) put_step(out, plan, p.steps[i], i);
   }
   return out;

@@ -36,6 +36,18 @@ class LiveMap {
  public:
   LiveMap(const Plan& plan, LiveBytes& out) : plan_(plan), out_(out) {}
 
+  // At the program's start and end.
+  void enter(const std::vector<Operand>& entry) {
+    int64_t begin, end;
+    index_ = -1;  // until some step needs it
+    for (const Operand& o : entry)
+      if (range(o, begin, end)) insert(o, begin, end, 0);
+  }
+  void leave(const std::vector<Operand>& exit, size_t steps) {
+    index_ = static_cast<int>(steps) - 1;
+    for (const Operand& o : exit) touch(o);
+  }
+
   void step(const Step& step, int index) {
     index_ = index;
     for (const Operand& o : step.inputs) touch(o);
@@ -214,7 +226,7 @@ std::vector<MemoryRow> rows_of(const Plan& plan, const Peak& peak) {
   std::vector<MemoryRow> rows;
   add_rows(rows, Arena::state, covered(plan, Arena::state), {K::weights, K::gradients, K::moments, K::constant, K::metrics},
            plan.arena_bytes[0]);
-  add_rows(rows, Arena::transient, at_peak, {K::slot, K::reduce_buffer, K::activation, K::workspace}, plan.arena_bytes[1]);
+  add_rows(rows, Arena::transient, at_peak, {K::slot, K::reduce_buffer, K::activation, K::workspace, K::gradients}, plan.arena_bytes[1]);
   add_rows(rows, Arena::staging, covered(plan, Arena::staging), {K::input}, plan.arena_bytes[2]);
   return rows;
 }
@@ -224,7 +236,9 @@ std::vector<MemoryRow> rows_of(const Plan& plan, const Peak& peak) {
 LiveBytes live_bytes(const Plan& plan, const PlanProgram& program) {
   LiveBytes out;
   LiveMap map(plan, out);
+  map.enter(program.entry);
   for (size_t i = 0; i < program.steps.size(); ++i) map.step(program.steps[i], static_cast<int>(i));
+  map.leave(program.exit, program.steps.size());
   find_peak(out, program.steps.size());
   return out;
 }

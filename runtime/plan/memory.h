@@ -10,7 +10,7 @@
 namespace zeroplan {
 
 // One stretch of the transient arena from the step that first writes it to the last that needs it. In-place successors, views and the parts
-// of a slot or reduce buffer belong to it.
+// of a slot or reduce buffer belong to it. What is carried into the program lives from step 0, what is carried out of it to the last step.
 struct LiveStorage {
   int32_t tensor = kNone;  // whole buffer, or what was written first
   TensorKind kind{};

@@ -12,6 +12,14 @@ const PlanProgram* find_program(const Plan& plan, Program program) {
   return nullptr;
 }
 
+std::vector<int32_t> carried_tensors(const Plan& plan) {
+  std::vector<int32_t> tensors;
+  for (const PlanUnit& u : plan.units)
+    if (u.trainable && u.gradient_tensor != kNone && plan.tensors[u.gradient_tensor].arena == Arena::transient)
+      tensors.push_back(u.gradient_tensor);
+  return tensors;
+}
+
 int64_t tensor_span_bytes(const PlanTensor& tensor) {
   int64_t last = 0;
   for (size_t i = 0; i < tensor.shape.size(); ++i) {

@@ -11,7 +11,7 @@
 
 namespace zeroplan {
 
-inline constexpr int kPlanFormat = 3;
+inline constexpr int kPlanFormat = 4;
 // Operands and Plan::source name the same values: a gathered copy carries the value of the parameter, and a view of a gathered copy (which
 // insert_all_gather cloned) the value of the view in the source graph.
 struct PlanValue {
@@ -27,7 +27,7 @@ struct PlanParameter {
 
 struct PlanUnit : UnitLayout {
   int32_t weights_tensor = kNone;       // state: shard or whole buffer
-  int32_t gradient_tensor = kNone;      // state: shard (accumulator)
+  int32_t gradient_tensor = kNone;      // shard: state (accumulator), or carried from micro_step to update
   std::vector<int32_t> moment_tensors;  // state: shard or whole
   int32_t slot_class = kNone;           // size class of its gather buffers
 };
@@ -92,7 +92,8 @@ struct Plan {
   std::array<int64_t, kArenas> arena_bytes{};
   // Largest sum of live bytes of the transient arena over the steps of each program. A storage (rounded up to kArenaAlignment) lives from
   // the step that first writes into it to the last that reads any of it, in issue order, in-place successors included: slots from
-  // all_gather to free, reduce buffers whole from the first contribution to the reduce_scatter, workspace during its step.
+  // all_gather to free, reduce buffers whole from the first contribution to the reduce_scatter, workspace during its step, carried
+  // gradients from the reduce_scatter to the end of micro_step and from the start of update to their last use.
   std::array<int64_t, kPrograms> transient_lower_bound{};
   std::vector<PlanProgram> programs;  // by Program, those that exist
   PlanRoles roles;
@@ -102,6 +103,10 @@ struct Plan {
 };
 
 const PlanProgram* find_program(const Plan& plan, Program program);
+// An optimizer step runs micro_step once: no rank has a second micro-batch.
+inline bool one_round(const Plan& plan) { return plan.header.micro_batches <= plan.header.ranks; }
+// Gradient shards in the transient arena, in the order of the units: what the end of micro_step hands to update, which must follow at once.
+std::vector<int32_t> carried_tensors(const Plan& plan);
 // Bytes from the first to one past the last element of the tensor, from its offset.
 int64_t tensor_span_bytes(const PlanTensor& tensor);
 

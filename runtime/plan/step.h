@@ -12,14 +12,14 @@ inline constexpr int64_t kArenaAlignment = 128;  // bytes, of every storage in a
 
 enum class Arena : uint8_t {
   state,      // shards, moments, gradient shards, constants, metrics: live from program to program
-  transient,  // slots, reduce buffers, activations, workspace: placed by lifetime within one program
+  transient,  // slots, reduce buffers, activations, workspace, carried gradients: placed by lifetime
   staging,    // one micro-batch of input data
 };
 inline constexpr int kArenas = 3;
 
 enum class TensorKind : uint8_t {
   weights,
-  gradients,
+  gradients,  // carried: transient
   moments,
   metrics,
   constant,  // state
@@ -61,11 +61,12 @@ struct Operand {
 //                    in unit order. Of replicated weights (stages 1, 2), in place: the input is the whole buffer's per_rank part.
 //                    gather_gradient: the gradient shard → the whole buffer
 //   reduce_scatter   inputs: the unit's gradient shard (accumulator), the whole buffer (value: what fill_padding made of it), then each
-//                    parameter's gradient in unit order; output: the new gradient shard, in place
+//                    parameter's gradient in unit order; output: the new gradient shard, in place. Where it is carried the accumulator is
+//                    left out: the fold starts from +0
 //   all_reduce       input and output: one tensor, in place, summed in rank order
 //   free             inputs: the whole buffer; nothing may read it afterwards
-//   host             load_unit: outputs the weights (shard or whole), zeroed moments and gradient shard; export_unit: inputs the whole
-//   buffer
+//   host             load_unit: outputs the weights (shard or whole), zeroed moments and gradient shard unless that is carried;
+//                    export_unit: inputs the whole buffer
 struct Step {
   StepKind kind{};
   OpKind op{};
@@ -87,8 +88,8 @@ struct PlanProgram {
   Program program{};
   std::vector<Step> steps;  // in issue order over all streams
   // State at the program's borders, one entry per state tensor: the value it holds before the first and after the last step. A value
-  // that a later program reads under its entry name. Nothing else lives at a border. Before load
-  // there are only constants; kNone: the bytes are undefined.
+  // that a later program reads under its entry name. Before load there are only constants; kNone: the bytes are undefined.
+  // The exit of micro_step and the entry of update name the carried gradients too. Nothing else lives at a border.
   std::vector<Operand> entry;
   std::vector<Operand> exit;
   double predicted_us = 0;

@@ -22,6 +22,8 @@ void VerifyContext::prepare() {
   parameter_of.assign(plan.values.size(), kNone);
   for (size_t v = 0; v < plan.values.size(); ++v)
     if (source_of[v] == kNone) parameter_of[v] = plan.values[v].parameter;
+  carried.assign(plan.tensors.size(), false);
+  for (int32_t t : carried_tensors(plan)) carried[t] = true;
 }
 
 StepOrder::StepOrder(const PlanProgram& program) {

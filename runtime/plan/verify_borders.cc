@@ -1,4 +1,4 @@
-// Rules border (what lives from program to program) and state (which steps may change it).
+// Rule border: what lives from program to program.
 #include <algorithm>
 #include <map>
 
@@ -7,7 +7,8 @@
 namespace zeroplan {
 namespace {
 
-using Values = std::map<int32_t, int32_t>;  // state tensor -> value
+using Values = std::map<int32_t, int32_t>;  // tensor -> value
+using Span = std::array<int64_t, 2>;        // bytes [begin, end)
 
 // The programs that may follow each other in load → (micro_step^n update | eval_step^n eval_end)* → save.
 constexpr std::pair<Program, Program> kSuccessions[] = {
@@ -24,8 +25,8 @@ class Borders {
 
   void run() {
     for (const PlanProgram& p : plan_.programs) {
-      entries_[p.program] = collect(p, p.entry, "entry");
-      exits_[p.program] = collect(p, p.exit, "exit");
+      entries_[p.program] = collect(p, p.entry, "entry", p.program == Program::update);
+      exits_[p.program] = collect(p, p.exit, "exit", p.program == Program::micro_step);
     }
     check_programs();
     if (!context_.clean()) return;
@@ -35,13 +36,16 @@ class Borders {
   }
 
  private:
-  Values collect(const PlanProgram& p, const std::vector<Operand>& list, const char* what) {
+  bool is_state(int32_t tensor) const { return plan_.tensors[tensor].arena == Arena::state && !plan_.tensors[tensor].per_rank; }
+
+  // `carries`: this is where micro_step hands carried gradients to update.
+  Values collect(const PlanProgram& p, const std::vector<Operand>& list, const char* what, bool carries) {
     Values values;
     for (const Operand& o : list) {
-      if (o.tensor == kNone || plan_.tensors[o.tensor].arena != Arena::state || plan_.tensors[o.tensor].per_rank)
-        context_.fail(
-            "border", p, -1,
-            fmt::format("its {} names {}, which is no state tensor", what, o.tensor == kNone ? "nothing" : context_.tensor_name(o.tensor)));
+      if (o.tensor == kNone || !(is_state(o.tensor) || (carries && context_.carried[o.tensor])))
+        context_.fail("border", p, -1,
+                      fmt::format("its {} names {}, which does not live at this border", what,
+                                  o.tensor == kNone ? "nothing" : context_.tensor_name(o.tensor)));
       else if (!values.emplace(o.tensor, o.value).second)
         context_.fail("border", p, -1, fmt::format("its {} names {} twice", what, context_.tensor_name(o.tensor)));
     }
@@ -58,6 +62,17 @@ class Borders {
     for (const PlanProgram& p : plan_.programs) {
       if (p.program != Program::load) check_same_state(p, entries_[p.program]);  // before load only constants are there
       check_same_state(p, exits_[p.program]);
+      if (p.program == Program::micro_step) check_carried(p, exits_[p.program], "exit");
+      if (p.program == Program::update) check_carried(p, entries_[p.program], "entry");
+    }
+  }
+
+  void check_carried(const PlanProgram& p, const Values& side, const char* what) {
+    for (const PlanUnit& u : plan_.units) {
+      if (!u.trainable || !context_.carried[u.gradient_tensor]) continue;
+      const auto named = side.find(u.gradient_tensor);
+      if (named == side.end() || named->second == kNone)
+        context_.fail("border", p, -1, fmt::format("its {} does not say what {} holds", what, context_.tensor_name(u.gradient_tensor)));
     }
   }
 
@@ -65,20 +80,28 @@ class Borders {
     const Values& all = exits_[Program::load];
     for (const auto& [tensor, value] : all)
       if (!side.count(tensor)) context_.fail("border", p, -1, fmt::format("its entry or exit leaves out {}", context_.tensor_name(tensor)));
-    if (side.size() > all.size()) context_.fail("border", p, -1, "its entry or exit names state that load does not leave");
+    const auto state = std::count_if(side.begin(), side.end(), [&](const auto& entry) { return is_state(entry.first); });
+    if (static_cast<size_t>(state) > all.size()) context_.fail("border", p, -1, "its entry or exit names state that load does not leave");
+  }
+
+  void check_apart(std::vector<Span>& spans, const char* what) {
+    std::sort(spans.begin(), spans.end());
+    for (size_t i = 1; i < spans.size(); ++i)
+      if (spans[i][0] < spans[i - 1][1]) context_.fail("border", fmt::format("two {} share byte {}", what, spans[i][0]));
   }
 
   // Entries do not overlap, and each state tensor lies within one.
   void check_coverage() {
-    std::vector<std::array<int64_t, 2>> spans;
+    std::vector<Span> spans, carried;
     for (const auto& [tensor, value] : exits_[Program::load]) spans.push_back(context_.ranges[tensor]);
-    std::sort(spans.begin(), spans.end());
-    for (size_t i = 1; i < spans.size(); ++i)
-      if (spans[i][0] < spans[i - 1][1]) context_.fail("border", fmt::format("two state tensors share byte {}", spans[i][0]));
+    check_apart(spans, "state tensors");
+    for (const auto& [tensor, value] : entries_[Program::update])
+      if (!is_state(tensor)) carried.push_back(context_.ranges[tensor]);
+    check_apart(carried, "carried gradients");
     for (size_t t = 0; t < plan_.tensors.size(); ++t) {
       if (plan_.tensors[t].arena != Arena::state) continue;
       const auto [begin, end] = context_.ranges[t];
-      auto it = std::upper_bound(spans.begin(), spans.end(), std::array<int64_t, 2>{begin, INT64_MAX});
+      auto it = std::upper_bound(spans.begin(), spans.end(), Span{begin, INT64_MAX});
       if (it == spans.begin() || (*std::prev(it))[1] < end)
         context_.fail("border",
                       fmt::format("{} is in no entry: nothing says what it holds", context_.tensor_name(static_cast<int32_t>(t))));
@@ -115,81 +138,8 @@ class Borders {
   std::map<Program, Values> entries_, exits_;
 };
 
-bool is_eval(Program program) { return program == Program::eval_step || program == Program::eval_end; }
-
-class Writers {
- public:
-  Writers(VerifyContext& context, const PlanProgram& program) : context_(context), plan_(context.plan), program_(program) {
-    for (const Operand& o : program.exit) by_begin_[context.ranges[o.tensor][0]] = o.tensor;
-    for (const PlanUnit& u : plan_.units)
-      if (u.gradient_tensor != kNone) shards_.push_back(u.gradient_tensor);
-    std::sort(shards_.begin(), shards_.end());
-  }
-
-  void run() {
-    for (size_t i = 0; i < program_.steps.size(); ++i) {
-      const Step& step = program_.steps[i];
-      for (const Operand& o : step.outputs) {
-        const int32_t state = state_of(o.tensor);
-        if (state != kNone && !allowed(step, state))
-          context_.fail("state", program_, static_cast<int>(i),
-                        fmt::format("{} must not write {}", describe_step(plan_, step), context_.tensor_name(state)));
-      }
-      if (step.workspace.tensor != kNone && plan_.tensors[step.workspace.tensor].arena == Arena::state)
-        context_.fail("state", program_, static_cast<int>(i), "workspace in the state arena");
-    }
-  }
-
- private:
-  int32_t state_of(int32_t tensor) const {
-    if (tensor == kNone || plan_.tensors[tensor].arena != Arena::state) return kNone;
-    auto it = by_begin_.upper_bound(context_.ranges[tensor][0]);
-    return it == by_begin_.begin() ? kNone : std::prev(it)->second;
-  }
-
-  static bool fills_zero(const Step& s) {
-    const double* value = attribute_of<double>(s.attributes, Attr::value);
-    return s.kind == StepKind::kernel && s.op == OpKind::fill && value && *value == 0.0;
-  }
-
-  bool allowed(const Step& s, int32_t tensor) const {
-    const Program p = program_.program;
-    const bool kernel = s.kind == StepKind::kernel;
-    const bool load = p == Program::load && ((s.kind == StepKind::host && s.op == OpKind::load_unit) || fills_zero(s));
-    const bool update = p == Program::update && kernel && s.op == OpKind::optimizer_update;
-    switch (plan_.tensors[tensor].kind) {
-      case TensorKind::constant: return false;
-      case TensorKind::weights:
-        return (load && s.kind == StepKind::host) || update || (p == Program::update && s.op == OpKind::gather_weights);
-      case TensorKind::moments: return load || update;
-      case TensorKind::metrics: return load || writes_metrics(s, tensor);
-      default: break;
-    }
-    if (load || update) return true;
-    if (std::binary_search(shards_.begin(), shards_.end(), tensor))
-      return (p == Program::micro_step && s.kind == StepKind::reduce_scatter) || (p == Program::update && fills_zero(s));
-    return p == Program::micro_step ? kernel || s.kind == StepKind::copy : p == Program::update && s.op == OpKind::gather_gradient;
-  }
-
-  bool writes_metrics(const Step& s, int32_t tensor) const {
-    const PlanRoles& r = plan_.roles;
-    const bool of_eval = tensor == r.eval_metrics || tensor == r.eval_report;
-    if (of_eval != is_eval(program_.program)) return false;
-    if (s.kind == StepKind::all_reduce) return tensor != r.report && tensor != r.eval_report;
-    if (s.kind != StepKind::kernel) return false;
-    return s.op == OpKind::record_loss || s.op == OpKind::fold_metrics || s.op == OpKind::grad_norm || s.op == OpKind::clip_factor;
-  }
-
-  VerifyContext& context_;
-  const Plan& plan_;
-  const PlanProgram& program_;
-  std::map<int64_t, int32_t> by_begin_;
-  std::vector<int32_t> shards_;
-};
-
 }  // namespace
 
 void verify_borders(VerifyContext& context) { Borders(context).run(); }
-void verify_state_writers(VerifyContext& context, const PlanProgram& program) { Writers(context, program).run(); }
 
 }  // namespace zeroplan

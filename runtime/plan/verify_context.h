@@ -33,6 +33,7 @@ class VerifyContext {
   std::vector<std::array<int64_t, 2>> ranges;  // by tensor: bytes [begin, end) in its arena on any rank
   std::vector<int32_t> source_of;              // by value: source node that computes it
   std::vector<int32_t> parameter_of;           // by value: parameter that it is; gradients and other results excluded
+  std::vector<bool> carried;                   // by tensor: gradient shard that micro_step hands to update
   void prepare();
 
   std::string value_name(int32_t value) const { return value == kNone ? "nothing" : "'" + plan.values[value].name + "'"; }

@@ -32,6 +32,7 @@ class Flow {
 
   void enter() {
     for (const Operand& o : program_.entry) {
+      if (o.tensor == kNone) continue;
       if (program_.program == Program::load && plan_.tensors[o.tensor].kind != TensorKind::constant) continue;  // undefined until loaded
       Cell cell;
       cell.value = o.value;

@@ -103,7 +103,7 @@ void check_tensor(VerifyContext& context, int32_t index) {
   const Arena expected = transient ? Arena::transient : t.kind == TensorKind::input ? Arena::staging : Arena::state;
   const bool full_gradient =
       t.kind == TensorKind::reduce_buffer || t.kind == TensorKind::slot;  // stages with replicated buffers keep them in state
-  if (t.arena != expected && !(full_gradient && t.arena == Arena::state))
+  if (t.arena != expected && !(full_gradient && t.arena == Arena::state) && !context.carried[index])
     context.fail("format", fmt::format("{}: a tensor of this kind lives elsewhere", name));
   if (!t.per_rank) return;
   const PlanUnit& u = context.plan.units[t.unit];
@@ -141,12 +141,23 @@ void check_unit_layout(VerifyContext& context, int32_t index) {
                                        u.shard_elements, end));
 }
 
+// Carried exactly where nothing is accumulated over rounds.
+void check_gradient_arena(VerifyContext& context, const PlanUnit& u) {
+  const PlanTensor& t = context.plan.tensors[u.gradient_tensor];
+  const Arena expected = one_round(context.plan) ? Arena::transient : Arena::state;
+  if (t.kind != TensorKind::gradients || t.arena != expected || t.per_rank)
+    context.fail("format", fmt::format("unit {}: with {} micro-batches on {} ranks its gradient shard {} belongs into the {} arena", u.name,
+                                       context.plan.header.micro_batches, context.plan.header.ranks, context.tensor_name(u.gradient_tensor),
+                                       arena_name(expected)));
+}
+
 void check_unit(VerifyContext& context, int32_t index) {
   const PlanUnit& u = context.plan.units[index];
   check_unit_layout(context, index);
   check_storage(context, u.weights_tensor, "weights", u, u.dtype, u.weights == Placement::sharded ? u.shard_elements : u.padded_elements);
   if (!u.trainable) return;
   check_storage(context, u.gradient_tensor, "gradient shard", u, u.gradient_dtype, u.shard_elements);
+  check_gradient_arena(context, u);
   for (int32_t t : u.moment_tensors)
     check_storage(context, t, "moment", u, u.dtype, u.optimizer == Placement::sharded ? u.shard_elements : u.padded_elements);
 }

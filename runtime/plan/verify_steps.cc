@@ -42,11 +42,15 @@ class StepFormat {
       good = false;
     }
     for (const Operand& o : step_.inputs)
-      if (o.tensor == kNone && (o.value != kNone || step_.kind != StepKind::kernel)) {
+      if (o.tensor == kNone && (o.value != kNone || !may_be_left_out(o))) {
         fail(fmt::format("{}: an input without tensor", describe_step(plan_, step_)));
         good = false;
       }
     return good;
+  }
+
+  bool may_be_left_out(const Operand& input) const {
+    return step_.kind == StepKind::kernel || (step_.kind == StepKind::reduce_scatter && &input == step_.inputs.data());
   }
 
   bool needs_unit() const {
@@ -125,10 +129,19 @@ class StepFormat {
   void reduce_scatter() {
     if (!counts(2 + unit().parameters.size(), 1) || !whole_buffer(step_.inputs[1], unit().gradient_dtype)) return;
     parts(step_.inputs[1], step_.inputs, 2, "reduce");
-    if (step_.inputs[0].tensor != unit().gradient_tensor || step_.outputs[0].tensor != unit().gradient_tensor)
+    const int32_t shard = unit().gradient_tensor, accumulator = step_.inputs[0].tensor;
+    if (one_round(plan_)) {
+      if (accumulator != kNone || step_.outputs[0].tensor != shard || !step_.in_place.empty())
+        context_.fail(
+            "reduce", program_, index_,
+            fmt::format("{} does not fold from zero into the unit's gradient shard, as one round must", describe_step(plan_, step_)));
+    } else if (accumulator != shard || step_.outputs[0].tensor != shard) {
       context_.fail("reduce", program_, index_,
-                    fmt::format("{} does not accumulate on the unit's gradient shard", describe_step(plan_, step_)));
-    need_in_place();
+                    fmt::format("{} does not accumulate on the unit's gradient shard: the gradients of other rounds are lost",
+                                describe_step(plan_, step_)));
+    } else {
+      need_in_place();
+    }
   }
 
   void all_reduce() {
@@ -152,7 +165,8 @@ class StepFormat {
     if (step_.op != OpKind::load_unit) return fail(fmt::format("{} is no step of the host", op_name(step_.op)));
     std::vector<int32_t> expected = {unit().weights_tensor};
     expected.insert(expected.end(), unit().moment_tensors.begin(), unit().moment_tensors.end());
-    if (unit().gradient_tensor != kNone) expected.push_back(unit().gradient_tensor);
+    const int32_t gradient = unit().gradient_tensor;
+    if (gradient != kNone && !context_.carried[gradient]) expected.push_back(gradient);
     if (!counts(0, expected.size())) return;
     for (size_t i = 0; i < expected.size(); ++i)
       if (step_.outputs[i].tensor != expected[i])

@@ -150,6 +150,7 @@ class Update {
       weights = program_.steps[gather].outputs[0].value;
     }
     if (border(program_.exit, u.weights_tensor) != weights) fail(update, fmt::format("unit {} does not keep its updated weights", u.name));
+    if (context_.carried[u.gradient_tensor]) return;  // nothing of it is left
     const int32_t gradient = border(program_.exit, u.gradient_tensor);
     if (gradient != s.outputs.back().value && !from(gradient, OpKind::fill))
       fail(update, fmt::format("the gradient shard of unit {} is not zeroed", u.name));

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <functional>
+#include <limits>
 #include <random>
 #include <thread>
 
@@ -95,7 +97,7 @@ void check_fold(int n, int64_t shard, int contributors) {
     accumulator[shard] = T(-77);
     for (int round = 0; round < 2; ++round) {
       for (int64_t i = 0; i < n * shard; ++i) full[i] = ordered_value<T>(c.rank, i, round);
-      c.comm.reduce_scatter(full.data(), accumulator.data(), shard, dtype, contributors, c.stream);
+      c.comm.reduce_scatter(full.data(), accumulator.data(), shard, dtype, contributors, Fold::onto, c.stream);
       c.stream.synchronize();
     }
     for (int64_t i = 0; i < shard; ++i) {
@@ -117,6 +119,29 @@ TEST_P(CommTest, ReduceScatterFoldsInRankOrder) {
 
 TEST_P(CommTest, ReduceScatterTakesTheFirstContributorsOnly) {
   for (int contributors = 0; contributors <= GetParam(); ++contributors) check_fold<float>(GetParam(), 130, contributors);
+}
+
+// The bits of a fold onto zeros, whatever lay there: -0 contributes as it would to +0, and without contributors zeros remain.
+template <typename T>
+void check_fold_from_zero(int n, int64_t shard, int contributors) {
+  const DType dtype = sizeof(T) == 4 ? DType::f32 : DType::f64;
+  expect_no_errors(on_ranks(n, 20s, [&](RankContext c) {
+    std::vector<T> full(n * shard), fresh(shard + 1, std::numeric_limits<T>::quiet_NaN()), zeros(shard + 1, T(0));
+    fresh[shard] = zeros[shard] = T(-77);
+    for (int64_t i = 0; i < n * shard; ++i) full[i] = i % 3 == 0 ? T(-0.0) : ordered_value<T>(c.rank, i, 0);
+    c.comm.reduce_scatter(full.data(), fresh.data(), shard, dtype, contributors, Fold::from_zero, c.stream);
+    c.comm.reduce_scatter(full.data(), zeros.data(), shard, dtype, contributors, Fold::onto, c.stream);
+    c.stream.synchronize();
+    ASSERT_EQ(std::memcmp(fresh.data(), zeros.data(), fresh.size() * sizeof(T)), 0);
+  }));
+}
+
+TEST_P(CommTest, ReduceScatterFromZeroGivesTheBitsOfAFoldOntoZeros) {
+  for (int64_t shard : {0, 1, 64, 20001})
+    for (int contributors : {0, 1, GetParam()}) {
+      check_fold_from_zero<float>(GetParam(), shard, contributors);
+      check_fold_from_zero<double>(GetParam(), shard, contributors);
+    }
 }
 
 TEST_P(CommTest, AllReduceSumsInRankOrderEverywhere) {
@@ -178,7 +203,7 @@ TEST_P(CommTest, ManyMixedCallsWithRandomDelays) {
       const int64_t count = 1 + shared() % 97;
       for (int64_t i = 0; i < count; ++i) shard[i] = static_cast<float>(c.rank + k);
       c.comm.all_gather(shard.data(), full.data(), count * 4, c.stream);
-      c.comm.reduce_scatter(full.data(), accumulator.data(), count, DType::f32, n, c.stream);
+      c.comm.reduce_scatter(full.data(), accumulator.data(), count, DType::f32, n, Fold::onto, c.stream);
       c.stream.synchronize();  // the source may be changed from here on
       for (int r = 0; r < n; ++r) ASSERT_EQ(full[r * count + count - 1], static_cast<float>(r + k));
     }
@@ -216,7 +241,7 @@ TEST_P(CommTest, DifferentOperationsAreAMismatch) {
   auto errors = on_ranks(n, 20s, [&](RankContext c) {
     std::vector<double> a(64), b(64);
     if (c.rank == 1)
-      c.comm.reduce_scatter(a.data(), b.data(), 4, DType::f64, n, c.stream);
+      c.comm.reduce_scatter(a.data(), b.data(), 4, DType::f64, n, Fold::onto, c.stream);
     else
       c.comm.all_reduce(a.data(), 4, DType::f64, c.stream);
     c.stream.synchronize();
@@ -264,7 +289,7 @@ TEST_P(CommTest, UnsupportedRequestsAreRefused) {
   auto errors = on_ranks(n, 20s, [&](RankContext c) {
     int32_t x[8] = {};
     EXPECT_THROW(c.comm.all_reduce(x, 1, DType::i32, c.stream), Error);
-    EXPECT_THROW(c.comm.reduce_scatter(x, x, 1, DType::f32, n + 1, c.stream), Error);
+    EXPECT_THROW(c.comm.reduce_scatter(x, x, 1, DType::f32, n + 1, Fold::onto, c.stream), Error);
     EXPECT_THROW(c.comm.broadcast(x, 1, n, c.stream), Error);
   });
   expect_no_errors(errors);

@@ -187,7 +187,8 @@ TEST(T24, PayloadsAreMultiplesOfSixteenBytes) {
       for (const PlanProgram& program : plan.programs)
         for (const Step& step : program.steps) {
           if (step.kind != StepKind::all_gather && step.kind != StepKind::reduce_scatter && step.kind != StepKind::all_reduce) continue;
-          const PlanTensor& payload = plan.tensors[step.inputs[0].tensor];
+          const Operand& part = step.kind == StepKind::reduce_scatter ? step.outputs[0] : step.inputs[0];
+          const PlanTensor& payload = plan.tensors[part.tensor];
           EXPECT_GT(tensor_span_bytes(payload), 0);
           EXPECT_EQ(tensor_span_bytes(payload) % 16, 0) << describe(options) << " " << payload.name;
           EXPECT_EQ(payload.offset % 16, 0) << describe(options) << " " << payload.name;

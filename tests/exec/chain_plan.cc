@@ -27,6 +27,8 @@ class ChainBuilder {
   }
 
  private:
+  bool carried() const { return o_.micro_batches <= o_.ranks; }
+
   void add_header() {
     p_.header.ranks = o_.ranks;
     p_.header.micro_batches = o_.micro_batches;
@@ -77,7 +79,8 @@ class ChainBuilder {
     for (int u = 0; u < o_.units; ++u) {
       PlanUnit& unit = p_.units[u];
       unit.weights_tensor = tensor(unit.name + ".weights", DType::f32, {unit.shard_elements}, Arena::state, TensorKind::weights, u);
-      unit.gradient_tensor = tensor(unit.name + ".gradient", DType::f32, {unit.shard_elements}, Arena::state, TensorKind::gradients, u);
+      unit.gradient_tensor = tensor(unit.name + ".gradient", DType::f32, {unit.shard_elements}, carried() ? Arena::transient : Arena::state,
+                                    TensorKind::gradients, u);
     }
     const Shape metrics = {metrics_elements(o_.micro_batches)};
     p_.roles.metrics = tensor("metrics", DType::f64, metrics, Arena::state, TensorKind::metrics);
@@ -197,7 +200,7 @@ class ChainBuilder {
          .op = OpKind::reduce_scatter,
          .stream = StreamKind::reduce,
          .waits = {filled},
-         .inputs = operands({p_.units[u].gradient_tensor, reduce_[u], reduce_views_[u][0], reduce_views_[u][1]}),
+         .inputs = operands({carried() ? kNone : p_.units[u].gradient_tensor, reduce_[u], reduce_views_[u][0], reduce_views_[u][1]}),
          .outputs = operands({p_.units[u].gradient_tensor}),
          .unit = u});
   }
@@ -208,7 +211,8 @@ class ChainBuilder {
       add({.kind = StepKind::host,
            .op = OpKind::load_unit,
            .stream = StreamKind::compute,
-           .outputs = operands({p_.units[u].weights_tensor, p_.units[u].gradient_tensor}),
+           .outputs =
+               carried() ? operands({p_.units[u].weights_tensor}) : operands({p_.units[u].weights_tensor, p_.units[u].gradient_tensor}),
            .unit = u});
   }
 

@@ -251,6 +251,24 @@ TEST(Train, ATraceEndsWithOneWholeStepOnAllStreams) {
   EXPECT_EQ(last_traced_step(5, 3), 3);
 }
 
+// Their bytes are other programs' then. Accumulated ones, with two rounds, stay.
+TEST(Train, CarriedGradientsAreThereUntilAnythingElseIsRun) {
+  for (const int64_t micro_batches : {2, 4}) {
+    const ChainOptions o{.ranks = 2, .micro_batches = micro_batches};
+    auto executor = make(o);
+    ChainData data(1000, o.width);
+    executor->accumulate(data, 0, nullptr, scalars(0));
+    const HostTensor gradient = executor->gradient(0);
+    executor->evaluate(data);
+    if (micro_batches == 2)
+      EXPECT_THROW(executor->gradient(0), Error);
+    else
+      EXPECT_EQ(executor->gradient(0), gradient);
+    executor->accumulate(data, 0, nullptr, scalars(0));
+    EXPECT_EQ(executor->gradient(0), gradient);
+  }
+}
+
 TEST(Train, FrozenAndUnknownParametersAreRefused) {
   auto executor = make({});
   EXPECT_THROW(executor->gradient(99), Error);

@@ -84,6 +84,7 @@ CompileOptions random_options(uint32_t seed) {
   if (random() % 3 == 0) options.unit_bytes = 1 + static_cast<int64_t>(random() % 1000);
   if (random() % 4 == 0) options.unit_patterns = {"m0"};
   if (random() % 4 == 0) options.reduce_bytes = 256 + static_cast<int64_t>(random() % 4000);
+  if (random() % 3 == 0) options.batch = options.micro_batches = 1 + static_cast<int64_t>(random() % 8);  // idle ranks, or rounds
   return options;
 }
 

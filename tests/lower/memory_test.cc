@@ -99,6 +99,36 @@ TEST(PlanMemory, SmallCasesComeCloseToTheBest) {
   EXPECT_GE(optimal, 36);
 }
 
+// n layers forward and backward, and the update: activations kept for the backward, scratch, a reduce buffer of two shards, and the
+// shard from there to the layer's update; a loss head in between.
+std::vector<MemoryRequest> window(int n, int64_t kept, int64_t scratch, int64_t shard, int64_t head) {
+  const int back = 2 * n + 2;
+  std::vector<MemoryRequest> requests = {{head, 2 * n, back}, {head / 2, 2 * n, back + 2 * n}};
+  for (int i = 0; i < n; ++i) {
+    const int again = back + 2 * (n - 1 - i);
+    requests.push_back({kept, 2 * i, again + 1});
+    requests.push_back({scratch, 2 * i, 2 * i + 1});
+    requests.push_back({scratch, again, again + 1});
+    requests.push_back({2 * shard, again, again + 1});
+    requests.push_back({shard, again + 1, back + 2 * n + i});
+  }
+  return requests;
+}
+
+TEST(PlanMemory, CarriedGradientsFitWithoutLoss) {
+  for (int n : {4, 8, 12})
+    for (int64_t kept : {128000, 384000})
+      for (int64_t scratch : {64000, 320000})
+        for (int64_t shard : {38400, 89600, 192000})
+          for (int64_t head : {640000, 2560000}) {
+            const std::vector<MemoryRequest> requests = window(n, kept, scratch, shard, head);
+            const MemoryPlan plan = plan_memory(requests);
+            expect_disjoint(requests, plan);
+            EXPECT_LE(static_cast<double>(plan.bytes), 1.02 * static_cast<double>(plan.lower_bound))
+                << n << " " << kept << " " << scratch << " " << shard << " " << head;
+          }
+}
+
 TEST(PlanMemory, NothingToPlace) { EXPECT_EQ(plan_memory({}).bytes, 0); }
 
 TEST(PlanMemory, TransientArenaIsWithinFivePercentOfItsLowerBound) {
@@ -108,6 +138,28 @@ TEST(PlanMemory, TransientArenaIsWithinFivePercentOfItsLowerBound) {
       const int64_t bound = *std::max_element(plan.transient_lower_bound.begin(), plan.transient_lower_bound.end());
       EXPECT_LE(static_cast<double>(plan.arena_bytes[1]), 1.05 * static_cast<double>(bound));
     }
+}
+
+// One round per step: a gradient shard takes bytes that activations have left. Several: it is state.
+TEST(PlanMemory, CarriedGradientsShareBytesWithActivations) {
+  for (int stage : {0, 1, 2, 3}) {
+    CompileOptions options = options_of(2, stage);
+    const Plan carried = compile_graph(residual(6, 256, 32, 500), options);
+    options.batch = options.micro_batches = 4;
+    const Plan kept = compile_graph(residual(6, 256, 32, 500), options);
+    int64_t shards = 0;
+    for (const PlanUnit& unit : carried.units) {
+      EXPECT_EQ(carried.tensors[unit.gradient_tensor].arena, Arena::transient);
+      shards += rounded(tensor_span_bytes(carried.tensors[unit.gradient_tensor]));
+    }
+    for (const PlanUnit& unit : kept.units) EXPECT_EQ(kept.tensors[unit.gradient_tensor].arena, Arena::state);
+    EXPECT_LT(carried.arena_bytes[0], kept.arena_bytes[0] - shards / 2);
+    const int64_t bound = *std::max_element(carried.transient_lower_bound.begin(), carried.transient_lower_bound.end());
+    EXPECT_LE(static_cast<double>(carried.arena_bytes[1]), 1.01 * static_cast<double>(bound));
+    EXPECT_LT(carried.arena_bytes[0] + carried.arena_bytes[1], kept.arena_bytes[0] + kept.arena_bytes[1]);
+    for (const Step& step : find_program(carried, Program::load)->steps)
+      for (const Operand& o : step.outputs) EXPECT_EQ(carried.tensors[o.tensor].arena, Arena::state);
+  }
 }
 
 }  // namespace

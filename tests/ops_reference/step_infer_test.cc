@@ -88,6 +88,7 @@ TEST(StepInfer, ReduceScatterTakesGradientsInUnitOrder) {
   UnitGraph g;
   const ValueId first = g.input({2, 3}), second = g.input({5}), token = g.input({128});
   EXPECT_EQ(g.of_unit(OpKind::reduce_scatter, {g.gradient, first, second})[0].shape, (Shape{64}));
+  EXPECT_EQ(g.of_unit(OpKind::reduce_scatter, {kNone, first, second, token})[0].shape, (Shape{64}));  // from zero
   EXPECT_EQ(g.of_unit(OpKind::reduce_scatter, {g.gradient, first, second, token})[0].shape, (Shape{64}));
   EXPECT_EQ(g.of_unit(OpKind::fill_padding, {first, second})[0].shape, (Shape{128}));
   EXPECT_THROW(g.of_unit(OpKind::reduce_scatter, {g.gradient, second, first}), Error);

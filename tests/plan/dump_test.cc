@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -45,11 +46,36 @@ TEST(Memory, PeakIsReachedAtItsStep) {
   EXPECT_EQ(sum, live.peak);
 }
 
+// From the reduce_scatter to the end of micro_step, from the start of update to the last use.
+TEST(Memory, CarriedGradientsLiveInBothPrograms) {
+  const Plan plan = residual_plan(2, 3);
+  const PlanProgram &micro = *find_program(plan, Program::micro_step), &update = *find_program(plan, Program::update);
+  const LiveBytes before = live_bytes(plan, micro), after = live_bytes(plan, update);
+  int64_t carried = 0;
+  for (int32_t t : carried_tensors(plan)) {
+    carried += tensor_span_bytes(plan.tensors[t]);
+    const auto same = [t](const LiveStorage& s) { return s.tensor == t; };
+    const auto filled = std::find_if(before.storages.begin(), before.storages.end(), same);
+    const auto read = std::find_if(after.storages.begin(), after.storages.end(), same);
+    ASSERT_TRUE(filled != before.storages.end() && read != after.storages.end());
+    EXPECT_EQ(micro.steps[filled->first].kind, StepKind::reduce_scatter);
+    EXPECT_EQ(filled->last, static_cast<int>(micro.steps.size()) - 1);
+    EXPECT_EQ(read->first, 0);
+    EXPECT_EQ(update.steps[read->last].op, OpKind::optimizer_update);
+  }
+  EXPECT_GT(carried, 0);
+  EXPECT_EQ(after.peak, carried);
+  EXPECT_EQ(row(plan, "gradients", Arena::state), 0);
+  EXPECT_EQ(row(residual_plan(2, 3, 1, 2), "gradients", Arena::state), carried);
+  EXPECT_TRUE(carried_tensors(residual_plan(2, 3, 1, 2)).empty());
+}
+
 TEST(Dump, TextNamesWhatIsThere) {
   const Plan plan = residual_plan(2, 3);
   const std::string all = dump_text(plan, -1), one = dump_text(plan, 1);
   for (const std::string& text : {plan.header.digest, plan.units[0].name, std::string("program micro_step"), std::string("reduce_scatter"),
-                                  std::string("lower bound"), std::string("option stage = 3"), std::string("peak of the transient arena")})
+                                  std::string("lower bound"), std::string("option stage = 3"), std::string("peak of the transient arena"),
+                                  std::string("carried to update: "), std::string("carried from micro_step: ")})
     EXPECT_NE(all.find(text), std::string::npos) << text;
   EXPECT_NE(all.find(" r0["), std::string::npos);
   EXPECT_EQ(one.find(" r0["), std::string::npos);

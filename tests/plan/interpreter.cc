@@ -147,7 +147,9 @@ class Run {
   Interpretation run() {
     using P = Program;
     Interpretation result;
-    for (P p : {P::load, P::micro_step, P::micro_step, P::update, P::eval_step, P::eval_end, P::micro_step, P::update, P::save}) {
+    std::vector<P> order = {P::load, P::micro_step, P::micro_step, P::update, P::eval_step, P::eval_end, P::micro_step, P::update, P::save};
+    if (plan_.header.micro_batches <= plan_.header.ranks) order.erase(order.begin() + 1);
+    for (P p : order) {
       result.failure = program(p);
       if (!result.failure.empty()) return result;
     }
@@ -163,16 +165,25 @@ class Run {
     const PlanProgram* found = find_program(plan_, which);
     if (!found) return {};
     ++occasion_;
-    for (TagMemory& memory : memory_) {
-      memory.poison_arena(Arena::transient);
-      memory.poison_arena(Arena::staging);
-    }
-    if (which == Program::micro_step || which == Program::eval_step) bring_inputs();
     try {
+      for (TagMemory& memory : memory_) {
+        memory.poison_arena(Arena::transient, which == Program::update ? carried() : std::vector<int32_t>{});
+        memory.poison_arena(Arena::staging);
+      }
+      if (which == Program::micro_step || which == Program::eval_step) bring_inputs();
       return ProgramRun(plan_, *found, memory_, random_, exported_).run();
     } catch (const std::out_of_range& e) {
       return e.what();
     }
+  }
+
+  // What a single micro_step hands to update. Where it lies outside its arena the run fails.
+  std::vector<int32_t> carried() const {
+    std::vector<int32_t> shards;
+    for (const PlanUnit& unit : plan_.units)
+      if (unit.gradient_tensor != kNone && plan_.tensors[unit.gradient_tensor].arena == Arena::transient)
+        shards.push_back(unit.gradient_tensor);
+    return shards;
   }
 
   void bring_inputs() {

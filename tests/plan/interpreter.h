@@ -18,7 +18,8 @@ struct Interpretation {
   bool operator==(const Interpretation&) const = default;
 };
 
-// load, micro_step ×2, update, eval_step, eval_end, micro_step, update, save; the eval programs where the plan has them.
+// load, micro_step ×2 (once where a step has one round), update, eval_step, eval_end, micro_step, update, save; the eval programs where
+// the plan has them. Between two programs nothing outlives but state, and carried gradients from micro_step to update.
 Interpretation interpret(const Plan& plan, uint64_t seed);
 
 }  // namespace zeroplan::test

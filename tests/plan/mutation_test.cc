@@ -14,7 +14,8 @@ TEST(Interpreter, SchedulesOfASafePlanAgree) {
     for (int stage : {0, 1, 2, 3})
       for (int prefetch : {0, 2}) {
         SCOPED_TRACE(testing::Message() << "ranks " << ranks << " stage " << stage << " prefetch " << prefetch);
-        for (const Plan& plan : {chain_plan(ranks, stage, prefetch), residual_plan(ranks, stage, prefetch)}) {
+        for (const Plan& plan : {chain_plan(ranks, stage, prefetch, 1), residual_plan(ranks, stage, prefetch, 1),
+                                 chain_plan(ranks, stage, prefetch, 2), residual_plan(ranks, stage, prefetch, 2)}) {
           const Interpretation first = interpret(plan, 1);
           EXPECT_EQ(first.failure, "");
           for (uint64_t seed = 2; seed < 8; ++seed) EXPECT_EQ(interpret(plan, seed), first) << "seed " << seed;
@@ -25,6 +26,15 @@ TEST(Interpreter, SchedulesOfASafePlanAgree) {
 TEST(Interpreter, StageAndPrefetchChangeNothing) {
   const Interpretation expected = interpret(chain_plan(2, 3, 0), 1);
   for (int prefetch : {1, 2}) EXPECT_EQ(interpret(chain_plan(2, 3, prefetch), 1).result, expected.result);
+}
+
+// What update reads lies in bytes that other programs use: the run differs where the border spoils them.
+TEST(Interpreter, SeesCarriedGradientsThatAreNotThere) {
+  Plan plan = chain_plan(2, 3);
+  const Interpretation safe = interpret(plan, 1);
+  plan.units[0].gradient_tensor = plan.units[1].gradient_tensor;  // the border no longer knows of the first
+  EXPECT_NE(interpret(plan, 1), safe);
+  EXPECT_NE(interpret(plan, 1), interpret(plan, 2));
 }
 
 // Some schedule shows what a missing wait does.
@@ -79,6 +89,8 @@ void judge_mutants(const std::vector<Plan>& plans, int per_kind) {
 TEST(Mutations, NothingHarmfulIsAccepted) {
   judge_mutants({residual_plan(2, 3), chain_plan(3, 1), residual_plan(2, 2), model_plan("mlp", 2, 0)}, 170);
 }
+
+TEST(Mutations, NothingHarmfulIsAcceptedWithTwoRounds) { judge_mutants({residual_plan(2, 3, 1, 2), chain_plan(2, 0, 1, 2)}, 60); }
 
 TEST(Mutations, NothingHarmfulIsAcceptedForGpt2) { judge_mutants({model_plan("gpt2_nano_dynamo", 2, 3)}, 20); }
 

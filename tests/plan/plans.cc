@@ -7,8 +7,9 @@
 
 namespace zeroplan::test {
 
-Plan residual_plan(int ranks, int stage, int prefetch) {
+Plan residual_plan(int ranks, int stage, int prefetch, int rounds) {
   CompileOptions options = options_of(ranks, stage, prefetch);
+  options.batch = options.micro_batches = ranks * rounds;
   options.eval = true;
   options.unit_patterns = {"h\\.(\\d+)\\."};
   Graph graph = residual(3, 6, 8, 20);
@@ -19,8 +20,9 @@ Plan residual_plan(int ranks, int stage, int prefetch) {
   return plan;
 }
 
-Plan chain_plan(int ranks, int stage, int prefetch) {
+Plan chain_plan(int ranks, int stage, int prefetch, int rounds) {
   CompileOptions options = options_of(ranks, stage, prefetch);
+  options.batch = options.micro_batches = ranks * rounds;
   options.optimizer = OptimizerKind::sgd;
   options.momentum = 0.9;
   options.unit_patterns = {"w(\\d+)"};

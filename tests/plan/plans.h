@@ -7,11 +7,11 @@
 
 namespace zeroplan::test {
 
-// A residual network with tied embedding, a frozen parameter and views; eval programs included.
-Plan residual_plan(int ranks, int stage, int prefetch = 1);
+// A residual network with tied embedding, a frozen parameter and views; eval programs included. Each rank runs `rounds` micro-batches.
+Plan residual_plan(int ranks, int stage, int prefetch = 1, int rounds = 1);
 // tests/models/NAME/model.onnx, two samples per micro-batch; eval programs included.
 Plan model_plan(const std::string& name, int ranks, int stage, int prefetch = 1);
-Plan chain_plan(int ranks, int stage, int prefetch = 1);
+Plan chain_plan(int ranks, int stage, int prefetch = 1, int rounds = 1);
 
 // One violation per line; empty for a plan that is safe.
 std::string violations(const Plan& plan);

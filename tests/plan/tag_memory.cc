@@ -1,5 +1,7 @@
 #include "tests/plan/tag_memory.h"
 
+#include <algorithm>
+
 namespace zeroplan::test {
 
 Tag tag_of(const std::string& text) {
@@ -17,6 +19,17 @@ TagMemory::TagMemory(const Plan& plan, int rank, Tag seed) : plan_(plan), rank_(
 
 void TagMemory::poison_arena(Arena arena) {
   for (Tag& tag : bytes_[static_cast<int>(arena)]) tag = ++fresh_ * 0x9E3779B97F4A7C15ull;
+}
+
+void TagMemory::poison_arena(Arena arena, const std::vector<int32_t>& kept) {
+  const std::vector<Tag> before = bytes_[static_cast<int>(arena)];
+  poison_arena(arena);
+  for (int32_t tensor : kept)
+    each_element(tensor, [&](int64_t address) {
+      const int64_t width = dtype_bytes(plan_.tensors[tensor].dtype);
+      check_range(arena, address, width);
+      std::copy_n(before.begin() + address, width, bytes_[static_cast<int>(arena)].begin() + address);
+    });
 }
 
 void TagMemory::check_range(Arena arena, int64_t address, int64_t bytes) const {

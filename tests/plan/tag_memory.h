@@ -25,6 +25,8 @@ class TagMemory {
   TagMemory(const Plan& plan, int rank, Tag seed);
 
   void poison_arena(Arena arena);
+  // The same, but for the bytes of these tensors.
+  void poison_arena(Arena arena, const std::vector<int32_t>& kept);
   void poison(int32_t tensor);
   // One tag per element in row-major order. Throws std::out_of_range outside the arena.
   std::vector<Tag> read(int32_t tensor) const;

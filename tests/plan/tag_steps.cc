@@ -125,9 +125,9 @@ void TagStep::all_gather() {
 }
 
 void TagStep::reduce_scatter() {
-  const int64_t shard = static_cast<int64_t>(inputs_[0][0].size());
+  const int64_t shard = elements(plan_.tensors[step_.outputs[0].tensor].shape);
   for (size_t r = 0; r < ranks_.size(); ++r) {
-    std::vector<Tag> sum = inputs_[r][0];
+    std::vector<Tag> sum = step_.inputs[0].tensor == kNone ? std::vector<Tag>(shard, kZero) : inputs_[r][0];
     for (const Inputs& inputs : inputs_)
       for (int64_t i = 0; i < shard; ++i) sum[i] = mix(sum[i], inputs[1].at(static_cast<int64_t>(r) * shard + i));
     ranks_[r].write(step_.outputs[0].tensor, sum);

@@ -10,8 +10,10 @@ TEST(Verifier, AcceptsCompiledPlans) {
     for (int stage : {0, 1, 2, 3})
       for (int prefetch : {0, 1, 2}) {
         SCOPED_TRACE(testing::Message() << "ranks " << ranks << " stage " << stage << " prefetch " << prefetch);
-        EXPECT_EQ(violations(residual_plan(ranks, stage, prefetch)), "");
-        EXPECT_EQ(violations(chain_plan(ranks, stage, prefetch)), "");
+        for (int rounds : {1, 2}) {
+          EXPECT_EQ(violations(residual_plan(ranks, stage, prefetch, rounds)), "");
+          EXPECT_EQ(violations(chain_plan(ranks, stage, prefetch, rounds)), "");
+        }
       }
 }
 

@@ -57,6 +57,7 @@ void add_units(Graph& graph) {
   unit.dtype = DType::f64;
   unit.gradient_dtype = DType::i64;
   unit.weights_state = add_value(graph, "weights", ValueKind::state, DType::f64, {64}, kNone, 0);
+  unit.carried = true;
   unit.gradient_shard = add_value(graph, "shard", ValueKind::state, DType::f64, {64}, kNone, 0);
   unit.gradient_full = add_value(graph, "full", ValueKind::state, DType::f64, {128}, kNone, 0);
   unit.moments = {add_value(graph, "m", ValueKind::state, DType::f64, {64}), add_value(graph, "v", ValueKind::state, DType::f64, {64})};
