@@ -16,7 +16,7 @@ struct RunScalars {
   double momentum = 0;      // of sgd; the executor sets the plan's
   double clip = 0;          // largest global norm; 0: no clipping
   int64_t step = 0;         // t, from 1 in the first update
-  int64_t micro_batch = 0;  // v; the executor sets it, -1 in an update
+  int64_t micro_batch = 0;  // v; the executor sets it, in an update to the last
 };
 
 // A parameter's extent in its unit, and what the update does to it.

@@ -66,7 +66,7 @@ void run_window(Rank& rank, const Job& job) {
     if (!idle) read_inputs(rank, job, program, own);
     run_program(rank, program, idle, static_cast<int>(std::min(n, v - first)));
   }
-  rank.scalars.micro_batch = -1;  // an update belongs to none
+  rank.scalars.micro_batch = v - 1;  // the last that an update comes after: every error names one
   if (job.update) {
     raise_stop_flag(rank);
     run_program(rank, Program::update, false, static_cast<int>(n));

@@ -14,7 +14,7 @@ constexpr int64_t kHeap = 12 * kMiB;
 constexpr int64_t kHeapPerStep = 8192;
 constexpr int64_t kConstantCopies = 4;  // file, graph, its clone, plan
 constexpr int64_t kThread = kMiB / 2;
-constexpr int64_t kPreparedStep = 2048;  // without its views
+constexpr int64_t kPreparedStep = 2048;                              // without its views
 constexpr int64_t kColumns = 4096, kDepth = 384, kPanel = 1 * kMiB;  // of a float product: what is packed at a time, and the other operand
 constexpr int64_t kDoubleBuffer = 32 * kMiB, kDoublePanel = 2 * kMiB;  // of a double product: OpenBLAS's buffer, and its rows
 
