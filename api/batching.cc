@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/counted.h"
 #include "base/error.h"
 
 namespace zeroplan {
@@ -16,13 +17,13 @@ void resolve_batch(CompileOptions& options, int64_t baked_batch) {
   }
   if (batch == 0) batch = micro_batches * (baked_batch > 0 ? baked_batch : 1);
   if (batch % micro_batches != 0)
-    throw Error(fmt::format("--batch {} is not a multiple of the {} micro-batches; choose a --batch or a --micro-batches that divides it",
-                            batch, micro_batches));
+    throw Error(fmt::format("--batch {} is not a multiple of the {}; choose a --batch or a --micro-batches that divides it", batch,
+                            counted(micro_batches, "micro-batch")));
   const int64_t samples = batch / micro_batches;
   if (baked_batch > 0 && samples != baked_batch)
     throw Error(
-        fmt::format("the model has a fixed batch of {}, but --batch {} in {} micro-batches gives {} samples each; use --micro-batches {}",
-                    baked_batch, batch, micro_batches, samples,
+        fmt::format("the model has a fixed batch of {}, but --batch {} in {} gives {} each; use --micro-batches {}", baked_batch, batch,
+                    counted(micro_batches, "micro-batch"), counted(samples, "sample"),
                     batch % baked_batch == 0 ? fmt::to_string(batch / baked_batch) : fmt::format("V and --batch {}·V", baked_batch)));
 }
 

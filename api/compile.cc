@@ -52,7 +52,7 @@ void fill_header(Plan& plan, const ImportedModel& model, const CompileOptions& o
 
 ImportOptions settle_options(const ModelFile& file, CompileOptions& options) {
   check_options(options);
-  resolve_batch(options, file.peek().baked_batch);
+  resolve_batch(options, file.peek(options.sample_axes).baked_batch);
   return import_options(options);
 }
 

@@ -34,7 +34,9 @@ std::string describe(const ErrorContext& context) {
 
 std::string with_context(const std::string& message, const ErrorContext& context) {
   const std::string where = describe(context);
-  return where.empty() ? message : fmt::format("{} ({})", message, where);
+  std::string text = where.empty() ? message : fmt::format("{} ({})", message, where);
+  for (size_t at = 0; (at = text.find('\0', at)) != std::string::npos;) text.replace(at, 1, "\\x00");  // would end what()
+  return text;
 }
 
 std::string join_problems(std::string text, const std::vector<std::string>& problems) {

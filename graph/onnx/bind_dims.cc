@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.h"
+
 namespace zeroplan {
 namespace {
 
@@ -55,17 +57,17 @@ void choose_samples(const ImportOptions& options, BoundDims& out) {
     out.samples = out.baked_batch;
     if (wanted > 0 && out.baked_batch > 0 && wanted != out.baked_batch)
       out.problems.push_back(
-          fmt::format("the file bakes {} samples per micro-batch in, but {} are asked for; choose the batch and the number of "
+          fmt::format("the file bakes {} per micro-batch in, but the batch gives {}; choose the batch and the number of "
                       "micro-batches so that each has {}",
-                      out.baked_batch, wanted, out.baked_batch));
+                      counted(out.baked_batch, "sample"), wanted, out.baked_batch));
     return;
   }
   const auto stated = options.dims.find(out.sample_symbol);
   out.samples = stated != options.dims.end() ? stated->second : wanted;
   if (stated != options.dims.end() && wanted > 0 && wanted != stated->second)
     out.problems.push_back(
-        fmt::format("dimension '{}' is the sample axis and is bound to {}, but {} samples per micro-batch are asked for; state one of them",
-                    out.sample_symbol, stated->second, wanted));
+        fmt::format("dimension '{}' is the sample axis and is bound to {}, but the batch gives {} per micro-batch; state one of them",
+                    out.sample_symbol, stated->second, counted(wanted, "sample")));
   if (out.samples > 0) out.symbols[out.sample_symbol] = out.samples;
 }
 
@@ -136,8 +138,10 @@ BoundDims bind_dims(const OnnxGraph& graph, const ImportOptions& options, const 
   return out;
 }
 
-ModelPeek peek_dims(const OnnxGraph& graph) {
-  const BoundDims bound = bind_dims(graph, {});
+ModelPeek peek_dims(const OnnxGraph& graph, const std::map<std::string, int>& sample_axes) {
+  ImportOptions options;
+  options.sample_axes = sample_axes;
+  const BoundDims bound = bind_dims(graph, options);
   ModelPeek peek;
   peek.baked_batch = bound.baked_batch;
   peek.sample_symbol = bound.sample_symbol;

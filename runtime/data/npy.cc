@@ -3,10 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cstring>
 #include <string_view>
 
 #include "base/checked.h"
+#include "base/counted.h"
 #include "base/error.h"
 
 namespace zeroplan {
@@ -64,8 +66,10 @@ Shape parse_shape(const std::string& path, std::string_view text) {
     }
     if (c < '0' || c > '9') throw Error(fmt::format("{}: damaged .npy header, shape {})", path, text));
     int64_t n = 0;
-    for (; i < text.size() && text[i] >= '0' && text[i] <= '9'; ++i) n = checked_add(checked_mul(n, 10), text[i] - '0');
+    const auto [end, error] = std::from_chars(text.data() + i, text.data() + text.size(), n);
+    if (error != std::errc()) throw Error(fmt::format("{}: the shape {}) in its header is beyond 64 bits", path, text));
     shape.push_back(n);
+    i = static_cast<size_t>(end - text.data());
   }
   return shape;
 }
@@ -108,7 +112,8 @@ NpyFile::NpyFile(const std::string& file_path) : path(file_path), mapping(std::m
   shape = parse_shape(path, value_of(path, header, "'shape'"));
   const int64_t needed = needed_bytes(path, shape, type);
   if (needed > mapping->size() - offset)
-    throw Error(fmt::format("{}: shape {} needs {} bytes, the file holds {}", path, to_string(shape), needed, mapping->size() - offset));
+    throw Error(
+        fmt::format("{}: shape {} needs {}, the file holds {}", path, to_string(shape), counted(needed, "byte"), mapping->size() - offset));
   data = mapping->data() + offset;
 }
 

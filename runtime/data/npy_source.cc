@@ -7,6 +7,7 @@
 #include <limits>
 #include <vector>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/type_name.h"
 #include "runtime/data/convert.h"
@@ -26,8 +27,10 @@ class NpySource : public DataSource {
   void read(int index, int64_t first, int64_t count, const int64_t* order, const TensorView& to) const override {
     const PlanInput& input = inputs_[index];
     check_target(input, count, to);
-    if (input.sample_axis < 0) return read_sample(index, 0, 0, 1, to);
-    for (int64_t i = 0; i < count; ++i) read_sample(index, order != nullptr ? order[first + i] : first + i, i, count, to);
+    naming_file(files_[index]->path, [&] {
+      if (input.sample_axis < 0) return read_sample(index, 0, 0, 1, to);
+      for (int64_t i = 0; i < count; ++i) read_sample(index, order != nullptr ? order[first + i] : first + i, i, count, to);
+    });
   }
 
  private:
@@ -67,7 +70,7 @@ Shape expected_shape(const PlanInput& input, int64_t samples) {
 }
 
 void check_file(const NpyFile& file, const PlanInput& input, std::vector<std::string>& problems) {
-  const std::string name = std::filesystem::path(file.path).filename().string();
+  const std::string name = input.name + ".npy";
   if (!convertible(file.type, input.dtype))
     problems.push_back(fmt::format("{} holds {}, the model's input {} is {}; convert the file", name, npy_type_name(file.type), input.name,
                                    type_name(input.dtype)));
@@ -90,7 +93,8 @@ int64_t common_samples(const std::vector<std::unique_ptr<NpyFile>>& files, const
       first = name;
       samples = files[i]->shape[0];
     } else if (files[i]->shape[0] != samples) {
-      problems.push_back(fmt::format("{}.npy has {} samples, {}.npy has {}; they must be equal", name, files[i]->shape[0], first, samples));
+      problems.push_back(
+          fmt::format("{}.npy has {}, {}.npy has {}; they must be equal", name, counted(files[i]->shape[0], "sample"), first, samples));
     }
   }
   return samples;
@@ -125,7 +129,7 @@ std::unique_ptr<DataSource> open_npy_folder(const std::string& folder, const Pla
       files[i] = std::make_unique<NpyFile>(path);
       check_file(*files[i], input, problems);
     } catch (const Error& e) {
-      problems.push_back(e.message());
+      problems.push_back(fmt::format("input {}: {}", input.name, e.message()));
     }
   }
   const int64_t samples = common_samples(files, plan, problems);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/error.h"
 #include "base/tensor_view.h"
 #include "runtime/plan/plan.h"
 
@@ -20,6 +21,16 @@ SampleLayout sample_layout(const PlanInput& input);
 Shape sample_shape(const PlanInput& input);
 // Throws unless `to` is a contiguous tensor of the input's dtype with room for `count` samples.
 void check_target(const PlanInput& input, int64_t count, const TensorView& to);
+
+// Does `work`; an Error that it throws gets the file in front.
+template <typename Work>
+void naming_file(const std::string& file, Work&& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    throw Error(file + ": " + error.message(), error.context());
+  }
+}
 
 // May the value stand in the input? Labels in [0, limit) or ignored, indices in [-limit, limit).
 inline bool value_allowed(const PlanInput& input, int64_t value) {

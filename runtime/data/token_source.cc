@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/type_name.h"
 #include "runtime/data/convert.h"
@@ -16,33 +17,37 @@ namespace {
 class TokenSource : public DataSource {
  public:
   TokenSource(const std::string& file, NpyType type, const Plan& plan, std::vector<int> shifts, int64_t window, double from, double to)
-      : mapping_(file), type_(type), inputs_(plan.inputs), shifts_(std::move(shifts)), window_(window) {
+      : file_(file), mapping_(file), type_(type), inputs_(plan.inputs), shifts_(std::move(shifts)), window_(window) {
     const int64_t width = npy_type_bytes(type), all = mapping_.size() / width;
     if (mapping_.size() % width != 0)
-      throw Error(fmt::format("{}: {} bytes are not whole tokens of {} bytes", file, mapping_.size(), width));
+      throw Error(fmt::format("{}: its {} cannot be cut into tokens of {}; check --token-bytes", file, counted(mapping_.size(), "byte"),
+                              counted(width, "byte")));
     begin_ = static_cast<int64_t>(std::floor(from * static_cast<double>(all)));
     const int64_t end = static_cast<int64_t>(std::floor(to * static_cast<double>(all)));
     samples_ = std::max<int64_t>(0, (end - begin_ - 1) / window_);
     if (samples_ == 0)
-      throw Error(fmt::format("{}: tokens {} to {} hold no window of {} tokens and one more; use a longer file or a shorter context", file,
-                              begin_, end, window_));
+      throw Error(fmt::format("{}: tokens {} to {} hold no window of {} and one more; use a longer file or a shorter context", file, begin_,
+                              end, counted(window_, "token")));
   }
   int64_t samples() const override { return samples_; }
 
   void read(int index, int64_t first, int64_t count, const int64_t* order, const TensorView& to) const override {
     const PlanInput& input = inputs_[index];
     check_target(input, count, to);
-    const int64_t width = npy_type_bytes(type_);
-    for (int64_t i = 0; i < count; ++i) {
-      const int64_t sample = order != nullptr ? order[first + i] : first + i;
-      if (sample < 0 || sample >= samples_)
-        throw Error(fmt::format("input {}: sample {} of {} was asked for", input.name, sample, samples_));
-      const char* from = mapping_.data() + (begin_ + sample * window_ + shifts_[index]) * width;
-      convert_run(type_, from, input, sample, window_, to.as<char>() + i * window_ * dtype_bytes(input.dtype));
-    }
+    naming_file(file_, [&] {
+      for (int64_t i = 0; i < count; ++i) read_sample(index, order != nullptr ? order[first + i] : first + i, i, to);
+    });
   }
 
  private:
+  void read_sample(int index, int64_t sample, int64_t position, const TensorView& to) const {
+    const PlanInput& input = inputs_[index];
+    if (sample < 0 || sample >= samples_) throw Error(fmt::format("input {}: sample {} of {} was asked for", input.name, sample, samples_));
+    const char* from = mapping_.data() + (begin_ + sample * window_ + shifts_[index]) * npy_type_bytes(type_);
+    convert_run(type_, from, input, sample, window_, to.as<char>() + position * window_ * dtype_bytes(input.dtype));
+  }
+
+  std::string file_;
   MappedFile mapping_;
   NpyType type_;
   std::vector<PlanInput> inputs_;
@@ -51,7 +56,7 @@ class TokenSource : public DataSource {
 };
 
 // Tokens: the first integer input that is no label. Next tokens: the label, else the second integer input.
-std::vector<int> find_shifts(const Plan& plan) {
+std::vector<int> find_shifts(const std::string& file, const Plan& plan) {
   std::vector<int> shifts;
   std::vector<std::string> problems;
   bool tokens = false, next = false;
@@ -71,7 +76,7 @@ std::vector<int> find_shifts(const Plan& plan) {
     }
   }
   if (!tokens) problems.push_back("the model has no integer input of shape [batch, tokens]");
-  if (!problems.empty()) throw ErrorList("a token file does not fit the plan", problems);
+  if (!problems.empty()) throw ErrorList(fmt::format("token file {} does not fit the plan", file), problems);
   return shifts;
 }
 
@@ -81,15 +86,16 @@ void check_token_file(const std::string& file) { MappedFile{file}; }
 
 std::unique_ptr<DataSource> open_tokens(const std::string& file, int bytes_per_token, const Plan& plan, double from, double to) {
   if (bytes_per_token != 1 && bytes_per_token != 2)
-    throw Error(fmt::format("{} bytes per token; 1 (bytes) and 2 (little-endian uint16) are read", bytes_per_token));
-  if (!(from >= 0 && from < to && to <= 1)) throw Error(fmt::format("part ({}, {}) of the token file; it must lie in [0, 1]", from, to));
-  std::vector<int> shifts = find_shifts(plan);
+    throw Error(fmt::format("{}: {} bytes per token; 1 (bytes) and 2 (little-endian uint16) are read", file, bytes_per_token));
+  if (!(from >= 0 && from < to && to <= 1))
+    throw Error(fmt::format("{}: part ({}, {}) of the file; it must lie in [0, 1]", file, from, to));
+  std::vector<int> shifts = find_shifts(file, plan);
   int64_t window = -1;
   for (const PlanInput& input : plan.inputs) {
     const int64_t length = sample_layout(input).elements();
     if (window >= 0 && length != window)
-      throw Error(fmt::format("input {} takes {} tokens per sample, {} takes {}; they must be equal", input.name, length,
-                              plan.inputs[0].name, window));
+      throw Error(fmt::format("{}: input {} takes {} per sample, {} takes {}; they must be equal for a token file", file, input.name,
+                              counted(length, "token"), plan.inputs[0].name, window));
     window = length;
   }
   return std::make_unique<TokenSource>(file, bytes_per_token == 1 ? NpyType::u1 : NpyType::u2, plan, std::move(shifts), window, from, to);

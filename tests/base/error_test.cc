@@ -60,6 +60,10 @@ TEST(Error, WithinFillsOnlyWhatIsUnknown) {
   EXPECT_EQ(error.message(), "x");
 }
 
+TEST(Error, AZeroByteDoesNotEndTheMessage) {
+  EXPECT_STREQ(Error(std::string("name a\0b; rename it", 19)).what(), "name a\\x00b; rename it");
+}
+
 TEST(ErrorList, ListsEveryProblem) {
   const ErrorList list("two problems:", {"first", "second"});
   EXPECT_STREQ(list.what(), "two problems:\n  first\n  second");

@@ -98,7 +98,8 @@ TEST_F(DataTest, TypesAreConvertedWhereExact) {
   EXPECT_EQ(read(*source, 4, 0, 2).to_ints(), (std::vector<int64_t>{0, 1}));
   put("d", npy_bytes("<u8", "(2,)", raw<uint64_t>({5, uint64_t{1} << 31})));
   source = open_npy_folder(folder, plan);
-  EXPECT_THAT(error_of([&] { read(*source, 3, 0, 2); }), AllOf(HasSubstr("input d, sample 1"), HasSubstr("2147483648 does not fit int32")));
+  EXPECT_THAT(error_of([&] { read(*source, 3, 0, 2); }),
+              AllOf(HasSubstr("d.npy: input d, sample 1"), HasSubstr("2147483648 does not fit int32")));
 }
 
 TEST_F(DataTest, AnotherSampleAxisAndInputsGivenWhole) {
@@ -132,7 +133,7 @@ TEST_F(DataTest, LabelsOutOfRangeAreNamed) {
   auto source = open_npy_folder(folder, plan);
   EXPECT_EQ(read(*source, 0, 0, 2).to_ints(), (std::vector<int64_t>{0, 9, -100, 3}));
   EXPECT_THAT(error_of([&] { read(*source, 0, 1, 2); }),
-              AllOf(HasSubstr("input labels, sample 2"), HasSubstr("label out of range: 10 is not in [0, 10)")));
+              AllOf(HasSubstr(folder + "/labels.npy: input labels, sample 2"), HasSubstr("label out of range: 10 is not in [0, 10)")));
 }
 
 TEST_F(DataTest, IndicesMayCountFromTheEnd) {
@@ -169,6 +170,8 @@ TEST_F(DataTest, DamagedFilesAreRefused) {
       {good.substr(0, 40), "ends within its header"},
       {good.substr(0, good.size() - 1), "needs 8 bytes, the file holds 7"},
       {npy_bytes("<f4", "(4611686018427387904, 2)", ""), "x.npy"},
+      {npy_bytes("<f4", "(99999999999999999999, 2)", ""),
+       "input x: " + folder + "/x.npy: the shape (99999999999999999999, 2) in its header"},
       {npy_bytes(">f4", "(1, 2)", raw<float>({1, 2})), "big-endian"},
       {npy_bytes("<c8", "(1, 2)", raw<double>({1, 2})), "'<c8' is not supported"},
       {npy_bytes("<f4", "(1, 2)", raw<float>({1, 2}), 1, true), "Fortran order"},
@@ -199,7 +202,7 @@ TEST_F(DataTest, TokensAreCutIntoWindows) {
   auto second_half = open_tokens(folder + "/tokens", 1, plan, 0.5, 1);
   EXPECT_EQ(second_half->samples(), 2);
   EXPECT_EQ(read(*second_half, 0, 0, 2).to_ints()[0], 9);
-  EXPECT_THAT(error_of([&] { open_tokens(folder + "/tokens", 2, plan); }), HasSubstr("not whole tokens"));
+  EXPECT_THAT(error_of([&] { open_tokens(folder + "/tokens", 2, plan); }), HasSubstr("19 bytes cannot be cut into tokens of 2 bytes"));
   EXPECT_THAT(error_of([&] { open_tokens(folder + "/tokens", 3, plan); }), HasSubstr("3 bytes per token"));
   EXPECT_THAT(error_of([&] { open_tokens(folder + "/tokens", 1, plan, 0.9, 1); }), HasSubstr("no window of 4 tokens"));
 }
@@ -210,7 +213,7 @@ TEST_F(DataTest, SixteenBitTokensAndTheirRange) {
   auto source = open_tokens(folder + "/tokens", 2, plan);
   EXPECT_EQ(source->samples(), 2);
   EXPECT_EQ(read(*source, 0, 0, 1).to_ints(), (std::vector<int64_t>{1, 999}));
-  EXPECT_THAT(error_of([&] { read(*source, 0, 1, 1); }), HasSubstr("index 1000 out of range"));
+  EXPECT_THAT(error_of([&] { read(*source, 0, 1, 1); }), HasSubstr(folder + "/tokens: input tokens, sample 1: index 1000 out of range"));
 }
 
 TEST_F(DataTest, TokensNeedAFittingPlan) {
@@ -218,7 +221,7 @@ TEST_F(DataTest, TokensNeedAFittingPlan) {
   input("mask", DType::f32, {2, 2}, -1);
   write_file(folder + "/tokens", std::string(50, '\1'));
   EXPECT_THAT(error_of([&] { open_tokens(folder + "/tokens", 1, plan); }),
-              HasSubstr("input mask float32 [2,2] is neither tokens nor next tokens"));
+              AllOf(HasSubstr(folder + "/tokens"), HasSubstr("input mask float32 [2,2] is neither tokens nor next tokens")));
 }
 
 TEST_F(DataTest, SyntheticDataDependsOnSeedAndSampleOnly) {

@@ -202,7 +202,7 @@ TEST(Dims, ABakedBatchIsKnownAndHeld) {
   const ImportedModel model = import_model(path, {});
   EXPECT_EQ(model.baked_batch, 4);
   EXPECT_EQ(model.inputs[0].sample_axis, 0);
-  EXPECT_THAT(message([&] { import_model(path, samples(2)); }), HasSubstr("bakes 4 samples"));
+  EXPECT_THAT(message([&] { import_model(path, samples(2)); }), HasSubstr("bakes 4 samples per micro-batch in, but the batch gives 2"));
 }
 
 // Three operators without a kernel: one on constants alone.
