@@ -174,7 +174,6 @@ int64_t RunArguments::train(Executor& executor, const RunData& data, MetricsWrit
   Progress progress(executor.plan());
   RunResult result;
   {
-    const RunningScope stoppable(executor);
     const SignalScope interrupt({SIGINT, SIGTERM}, on_interrupt);
     result = run_training(executor, *data.training, data.evaluation.get(), finish(), [&](const RunEvent& event) {
       metrics.write(event);
@@ -196,6 +195,7 @@ void RunArguments::execute(const Plan& plan, const RunData& data, std::shared_pt
   MetricsWriter metrics(metrics_, plan);
   const std::unique_ptr<Executor> executor = make_executor(plan, executor_options, std::move(weights));
   keep_freed_memory();
+  const RunningScope stoppable(*executor);  // before any signal is caught: none is lost
   // To the end of the export: a lost terminal sends SIGHUP more than once, and takes the readers of pipes along.
   const SignalScope hangup({SIGHUP}, on_interrupt), broken_pipe({SIGPIPE}, SIG_IGN);
   const int64_t steps = train(*executor, data, metrics);

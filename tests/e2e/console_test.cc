@@ -64,16 +64,14 @@ TEST_F(Console, AClosedOutputIsNoOtherFile) {
 }
 
 TEST_F(Console, ALostTerminalEndsAtAStepBorder) {
-  const std::string stop = "timeout --preserve-status -s HUP 1 ";
-  const Outcome outcome = run_command(stop + train(kEndless + export_option()));
+  const Outcome outcome = run_and_signal(train(kEndless + export_option()), tiny_.file("m.jsonl"), "kill -HUP $!");
   EXPECT_EQ(outcome.code, 0) << outcome.output;
   EXPECT_THAT(outcome.output, AllOf(HasSubstr("stopped after"), HasSubstr("exported")));
   EXPECT_TRUE(exported());
 }
 
 TEST_F(Console, NohupKeepsTheRunGoing) {
-  const std::string run = train(kEndless);
-  const Outcome outcome = run_command(fmt::format("nohup {} & sleep 1; kill -HUP $!; sleep 0.2; kill -TERM $!; wait $!", run));
+  const Outcome outcome = run_and_signal("nohup " + train(kEndless), tiny_.file("m.jsonl"), "kill -HUP $!; sleep 0.2; kill -TERM $!");
   EXPECT_EQ(outcome.code, 0) << outcome.output;
 }
 

@@ -5,6 +5,8 @@
 #include <array>
 #include <cstdio>
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 
 namespace zeroplan {
@@ -18,6 +20,12 @@ Outcome run_command(const std::string& command) {
   const int status = pclose(pipe);
   if (WIFEXITED(status)) outcome.code = WEXITSTATUS(status);
   return outcome;
+}
+
+Outcome run_and_signal(const std::string& command, const std::string& metrics, const std::string& signals) {
+  const std::string steps =
+      fmt::format("for i in $(seq 600); do grep -qs step {0} && break; sleep 0.1; done; grep -qs step {0} || kill -KILL $!", metrics);
+  return run_command(fmt::format("{{ {} --metrics {} & {}; {}; wait $!; }}", command, metrics, steps, signals));
 }
 
 }  // namespace zeroplan
