@@ -46,7 +46,7 @@ double limbs_value(int64_t* limbs) {
 // sum, weight (optional), metrics → metrics'
 void record_loss_kernel(const KernelArgs& args) {
   double* metrics = static_cast<double*>(args.outputs[0].data);
-  const int64_t count = (args.outputs[0].dims[0] - 1) / 2, v = args.scalars->micro_batch;
+  const int64_t count = (args.outputs[0].dims[0] - 2) / 2, v = args.scalars->micro_batch;
   check(v >= 0 && v < count, "record_loss: no such micro-batch in the metrics");
   metrics[v] = read_scalar(args.inputs[0]);
   metrics[count + v] = args.inputs[1].data ? read_scalar(args.inputs[1]) : 1;
@@ -69,7 +69,7 @@ void fill_padding_kernel(const KernelArgs& args) {
 // metrics, report → report', metrics' zeroed
 void fold_metrics_kernel(const KernelArgs& args) {
   double *report = static_cast<double*>(args.outputs[0].data), *metrics = static_cast<double*>(args.outputs[1].data);
-  const int64_t count = (args.outputs[1].dims[0] - 1) / 2;
+  const int64_t count = (args.outputs[1].dims[0] - 2) / 2;
   double loss = 0, weight = 0;
   for (int64_t v = 0; v < count; ++v) {
     loss += metrics[v];

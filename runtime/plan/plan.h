@@ -74,7 +74,7 @@ struct PlanHeader {
 
 // Tensors that the run loop reads or that kernels of the training step share, kNone where absent.
 struct PlanRoles {
-  int32_t metrics = kNone;     // f64 [2V + 1]: loss sums, weights, stop flag
+  int32_t metrics = kNone;     // f64 [2V + 2]: loss sums, weights, stop flag, 0
   int32_t report = kNone;      // f64 [kReportFields], written by fold_metrics and clip_factor
   int32_t norm_limbs = kNone;  // i64 [kNormLimbs]
   int32_t eval_metrics = kNone;

@@ -4,8 +4,9 @@
 
 namespace zeroplan {
 
-// metrics [2V + 1]: loss sum of micro-batch v at v, its weight at V + v, then the stop flag (a count of ranks that raised it).
-inline int64_t metrics_elements(int64_t micro_batches) { return 2 * micro_batches + 1; }
+// metrics [2V + 2]: loss sum of micro-batch v at v, its weight at V + v, the stop flag (a count of ranks that raised it), and 0: what is
+// reduced is a multiple of 16 bytes.
+inline int64_t metrics_elements(int64_t micro_batches) { return 2 * micro_batches + 2; }
 inline int64_t metrics_stop(int64_t micro_batches) { return 2 * micro_batches; }
 
 // report: what an update leaves for the run loop and for the optimizer kernels.

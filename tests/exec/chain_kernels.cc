@@ -48,7 +48,7 @@ void silu_grad_kernel(const KernelArgs& a) {
            a.outputs[1].as<float>(), a.outputs[2].as<float>());
 }
 
-int64_t metrics_count(const TensorView& metrics) { return (metrics.dims[0] - 1) / 2; }
+int64_t metrics_count(const TensorView& metrics) { return (metrics.dims[0] - 2) / 2; }
 
 // y, metrics -> metrics'
 void record_loss_kernel(const KernelArgs& a) {

@@ -79,29 +79,29 @@ Folded fold(std::vector<double> metrics, int64_t divided) {
 }
 
 TEST(FoldMetrics, DividesByTheWeightOfTheWindow) {
-  const Folded f = fold({3, 5, 1, 3, 0}, 1);
+  const Folded f = fold({3, 5, 1, 3, 0, 0}, 1);
   EXPECT_EQ(f.report[kReportLoss], 2);
   EXPECT_EQ(f.report[kReportWeight], 4);
   EXPECT_EQ(f.report[kReportSkip], 0);
   EXPECT_EQ(f.report[kReportFinite], 1);
   EXPECT_EQ(f.report[kReportFactor], 1);
-  EXPECT_EQ(f.metrics, std::vector<double>(5, 0));
+  EXPECT_EQ(f.metrics, std::vector<double>(6, 0));
 }
 
 TEST(FoldMetrics, AFinalSumIsNotDivided) {
-  const Folded f = fold({3, 5, 1, 1, 0}, 0);
+  const Folded f = fold({3, 5, 1, 1, 0, 0}, 0);
   EXPECT_EQ(f.report[kReportLoss], 8);
   EXPECT_EQ(f.report[kReportWeight], 1);
 }
 
 TEST(FoldMetrics, FoldsInOrderOfMicroBatches) {
-  const Folded f = fold({1e16, 1, -1e16, 1, 1, 1, 0}, 0);
+  const Folded f = fold({1e16, 1, -1e16, 1, 1, 1, 0, 0}, 0);
   EXPECT_EQ(f.report[kReportLoss], ((1e16 + 1) - 1e16));
 }
 
 TEST(FoldMetrics, SkipsAndSaysWhy) {
-  EXPECT_EQ(fold({0, 0, 0, 0, 0}, 1).report[kReportSkip], 1);  // weight 0
-  const Folded stop = fold({1, 1, 1, 1, 1}, 1), nan = fold({NAN, 1, 1, 1, 0}, 1);
+  EXPECT_EQ(fold({0, 0, 0, 0, 0, 0}, 1).report[kReportSkip], 1);  // weight 0
+  const Folded stop = fold({1, 1, 1, 1, 1, 0}, 1), nan = fold({NAN, 1, 1, 1, 0, 0}, 1);
   EXPECT_EQ(stop.report[kReportSkip], 1);
   EXPECT_EQ(stop.report[kReportStop], 1);
   EXPECT_EQ(nan.report[kReportSkip], 1);
