@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/patterns.h"
 #include "base/random.h"
@@ -38,7 +39,8 @@ struct Length {
 Length run_length(const RunOptions& options, const DataSource& data, int64_t batch) {
   const int64_t per_epoch = data.samples() / batch;
   if (per_epoch == 0)
-    throw Error(fmt::format("the data has {} samples, fewer than one batch of {}; lower --batch or give more data", data.samples(), batch));
+    throw Error(fmt::format("the data has {}, fewer than one batch of {}; lower --batch or give more data",
+                            counted(data.samples(), "sample"), batch));
   if (options.steps > 0) return {per_epoch, options.steps};
   const int64_t epochs = std::max<int64_t>(options.epochs, 1);
   if (data.samples() == INT64_MAX) throw Error("synthetic data has no end; give --steps");
@@ -94,9 +96,9 @@ void check_run(const Plan& plan, const DataSource& data, const DataSource* eval_
   if (!find_program(plan, Program::eval_step)) throw Error("the plan has no evaluation program; compile it with --eval");
   const int64_t least = plan.header.batch / plan.header.micro_batches;
   if (eval_data->samples() < least)
-    throw Error(fmt::format(
-        "the evaluation data has {} samples, fewer than one micro-batch of {}; lower --batch, raise --micro-batches or give more data",
-        eval_data->samples(), least));
+    throw Error(
+        fmt::format("the evaluation data has {}, fewer than one micro-batch of {}; lower --batch, raise --micro-batches or give more data",
+                    counted(eval_data->samples(), "sample"), least));
 }
 
 RunResult run_training(Executor& executor, const DataSource& data, const DataSource* eval_data, const RunOptions& options,
@@ -124,7 +126,12 @@ RunResult run_training(Executor& executor, const DataSource& data, const DataSou
     const bool last = step == length.total;
     const bool evaluate = eval_data && (last || (options.eval_every > 0 && step % options.eval_every == 0));
     if (evaluate) result.last_eval = executor.evaluate(*eval_data);
-    observe({&report, evaluate ? &*result.last_eval : nullptr, scalars.lr, length.total});
+    RunEvent event{.step = &report, .lr = scalars.lr, .steps = length.total};
+    if (evaluate) {
+      event.eval = &*result.last_eval;
+      event.eval_unused = eval_data->samples() - result.last_eval->samples;
+    }
+    observe(event);
   }
   return result;
 }

@@ -29,6 +29,7 @@ struct RunOptions {
 struct RunEvent {
   const StepReport* step = nullptr;
   const EvalReport* eval = nullptr;  // after `step`, where this step is followed by an evaluation
+  int64_t eval_unused = 0;           // samples of the evaluation data behind its last full micro-batch, which `eval` leaves out
   double lr = 0;
   int64_t steps = 0;  // of the whole run
 };

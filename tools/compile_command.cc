@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "api/zeroplan.h"
+#include "base/counted.h"
 #include "base/error.h"
 #include "graph/onnx/exporter.h"
 #include "graph/text/text.h"
@@ -10,6 +11,7 @@
 #include "runtime/plan/memory.h"
 #include "tools/commands.h"
 #include "tools/compile_arguments.h"
+#include "tools/console.h"
 #include "tools/open_files.h"
 #include "tools/output_files.h"
 #include "tools/pass_output.h"
@@ -47,10 +49,10 @@ void run(const Arguments& arguments) {
   const Plan plan = compile(model, options, arguments.passes.observer());
   check_outputs(outputs, model_files(plan));
   save_plan(plan, arguments.output);
-  for (const std::string& line : plan.report_lines) fmt::print("{}\n", line);
-  fmt::print("batch {} in {} micro-batches, {} ranks, stage {}\n", plan.header.batch, plan.header.micro_batches, plan.header.ranks,
-             plan.header.stage);
-  fmt::print("{}\nwrote {} ({})\n", memory_table(plan), arguments.output, plan.header.digest);
+  for (const std::string& line : plan.report_lines) say("{}\n", line);
+  say("batch {} in {}, {}, stage {}\n", plan.header.batch, counted(plan.header.micro_batches, "micro-batch"),
+      counted(plan.header.ranks, "rank"), plan.header.stage);
+  say("{}\nwrote {} ({})\n", memory_table(plan), arguments.output, plan.header.digest);
 }
 
 }  // namespace

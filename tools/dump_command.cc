@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "runtime/plan/dump.h"
 #include "tools/commands.h"
+#include "tools/console.h"
 #include "tools/open_files.h"
 
 namespace zeroplan {
@@ -19,13 +20,13 @@ void run(const Arguments& arguments) {
   if (arguments.rank < 0 || arguments.rank >= plan.header.ranks)
     throw Error(fmt::format("--rank {}: the plan has ranks 0 to {}", arguments.rank, plan.header.ranks - 1));
   if (arguments.format == "text")
-    fmt::print("{}", dump_text(plan, arguments.rank));
+    say("{}", dump_text(plan, arguments.rank));
   else if (arguments.format == "json")
-    fmt::print("{}\n", dump_json(plan));
+    write_console(dump_json(plan) + "\n");
   else if (arguments.format == "dot")
-    fmt::print("{}", dump_dot(plan));
+    say("{}", dump_dot(plan));
   else if (arguments.format == "trace")
-    fmt::print("{}\n", dump_trace(plan));
+    write_console(dump_trace(plan) + "\n");
   else if (arguments.format == "html")
     throw Error("--format html is not available yet; use text, json, dot or trace");
   else

@@ -10,6 +10,7 @@
 #include "tools/accounting.h"
 #include "tools/commands.h"
 #include "tools/compile_arguments.h"
+#include "tools/console.h"
 #include "tools/open_files.h"
 
 namespace zeroplan {
@@ -25,35 +26,33 @@ struct Arguments {
 
 void estimate_parameters(const Arguments& arguments) {
   const auto [unit, size] = table_unit(published_bytes(0, arguments.parameters, 1));
-  fmt::print(
-      "published accounting, mixed-precision Adam: 2 bytes of weights, 2 of gradients, 12 of optimizer per parameter; {} = 10^{:.0f} "
+  say("published accounting, mixed-precision Adam: 2 bytes of weights, 2 of gradients, 12 of optimizer per parameter; {} = 10^{:.0f} "
       "bytes\n",
       unit, std::log10(size));
-  fmt::print("{:>8} {:>7}  {:>12}  {:>22}\n", "ranks", "stage", fmt::format("{} per rank", unit), fmt::format("moved per round, {}", unit));
+  say("{:>8} {:>7}  {:>12}  {:>22}\n", "ranks", "stage", fmt::format("{} per rank", unit), fmt::format("moved per round, {}", unit));
   const auto cell = [size = size](double bytes) { return fmt::format("{:.{}f}", bytes / size, bytes >= size || bytes == 0 ? 1 : 2); };
   for (const int ranks : arguments.ranks)
     for (int stage = 0; stage <= 3; ++stage) {
       const double volume = 2 * arguments.parameters * published_volume_factor(stage);
-      fmt::print("{:>8} {:>7}  {:>12}  {:>22}\n", ranks, stage, cell(published_bytes(stage, arguments.parameters, ranks)), cell(volume));
+      say("{:>8} {:>7}  {:>12}  {:>22}\n", ranks, stage, cell(published_bytes(stage, arguments.parameters, ranks)), cell(volume));
     }
 }
 
 void print_plan_row(const Plan& plan, double parameters) {
   const PlanAccount account = account_of(plan);
-  fmt::print("{:>8} {:>6}  {:>10}  {:>10} {:>10} {:>10}  {:>10}  {:>10}\n", plan.header.ranks, plan.header.stage,
-             bytes_text(published_bytes(plan.header.stage, parameters, plan.header.ranks)), bytes_text(account.state_bytes),
-             bytes_text(account.transient_bytes), bytes_text(account.staging_bytes), bytes_text(account.total_bytes()),
-             bytes_text(account.moved_bytes_per_step));
+  say("{:>8} {:>6}  {:>10}  {:>10} {:>10} {:>10}  {:>10}  {:>10}\n", plan.header.ranks, plan.header.stage,
+      bytes_text(published_bytes(plan.header.stage, parameters, plan.header.ranks)), bytes_text(account.state_bytes),
+      bytes_text(account.transient_bytes), bytes_text(account.staging_bytes), bytes_text(account.total_bytes()),
+      bytes_text(account.moved_bytes_per_step));
 }
 
 void print_plan_heading(const CompileOptions& options) {
-  fmt::print(
-      "published: 16-byte mixed-precision accounting of states alone. plan: what this program allocates per rank ({} bytes of weights, "
+  say("published: 16-byte mixed-precision accounting of states alone. plan: what this program allocates per rank ({} bytes of weights, "
       "gradients and "
       "optimizer per parameter with adamw); KB, MB, GB = 10^3, 10^6, 10^9 bytes\n",
       options.precision == DType::f64 ? "8 + 8 + 16" : "4 + 4 + 8");
-  fmt::print("{:>8} {:>6}  {:>10}  {:>10} {:>10} {:>10}  {:>10}  {:>10}\n", "ranks", "stage", "published", "state", "transient", "inputs",
-             "plan total", "moved/step");
+  say("{:>8} {:>6}  {:>10}  {:>10} {:>10} {:>10}  {:>10}  {:>10}\n", "ranks", "stage", "published", "state", "transient", "inputs",
+      "plan total", "moved/step");
 }
 
 void estimate_model(const Arguments& arguments) {
@@ -75,10 +74,9 @@ void estimate_model(const Arguments& arguments) {
     }
   if (arguments.memory <= 0) return;
   if (smallest > 0)
-    fmt::print("smallest rank count of these that fits {} GB at stage 3: {}\n", arguments.memory, smallest);
+    say("smallest rank count of these that fits {} GB at stage 3: {}\n", arguments.memory, smallest);
   else
-    fmt::print("none of these rank counts fits {} GB at stage 3; try more ranks, a smaller batch or more micro-batches\n",
-               arguments.memory);
+    say("none of these rank counts fits {} GB at stage 3; try more ranks, a smaller batch or more micro-batches\n", arguments.memory);
 }
 
 void run(const Arguments& arguments) {

@@ -5,10 +5,12 @@
 
 #include "api/batching.h"
 #include "api/zeroplan.h"
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/type_name.h"
 #include "tools/commands.h"
 #include "tools/compile_arguments.h"
+#include "tools/console.h"
 #include "tools/open_files.h"
 
 namespace zeroplan {
@@ -35,10 +37,10 @@ void print_roles(const ImportedModel& model) {
     name_width = std::max(name_width, row.initializer.size());
     root_width = std::max(root_width, row.root.size());
   }
-  fmt::print("{:<{}}  {:<9}  {:<8}  {:<16}  {:<{}}  {}\n", "initializer", name_width, "role", "type", "shape", "name", root_width, "why");
+  say("{:<{}}  {:<9}  {:<8}  {:<16}  {:<{}}  {}\n", "initializer", name_width, "role", "type", "shape", "name", root_width, "why");
   for (const RoleRow& row : model.roles)
-    fmt::print("{:<{}}  {:<9}  {:<8}  {:<16}  {:<{}}  {}\n", row.initializer, name_width, role_name(row.role), row.type,
-               to_string(row.shape), row.root, root_width, row.reason);
+    say("{:<{}}  {:<9}  {:<8}  {:<16}  {:<{}}  {}\n", row.initializer, name_width, role_name(row.role), row.type, to_string(row.shape),
+        row.root, root_width, row.reason);
 }
 
 void print_summary(const ImportedModel& model) {
@@ -47,13 +49,13 @@ void print_summary(const ImportedModel& model) {
     (p.trainable ? trainable : frozen) += elements(p.shape);
     tensors += p.trainable;
   }
-  fmt::print("\ntrainable: {} in {} tensors; frozen: {}\n", trainable, tensors, frozen);
-  fmt::print("loss: {}\n", model.graph.loss.description.empty() ? "none" : model.graph.loss.description);
-  if (!model.loss_candidates.empty()) fmt::print("loss candidates: {}\n", fmt::join(model.loss_candidates, ", "));
+  say("\ntrainable: {} in {}; frozen: {}\n", trainable, counted(tensors, "tensor"), frozen);
+  say("loss: {}\n", model.graph.loss.description.empty() ? "none" : model.graph.loss.description);
+  if (!model.loss_candidates.empty()) say("loss candidates: {}\n", fmt::join(model.loss_candidates, ", "));
   for (const ImportedInput& input : model.inputs) {
     const Value& value = model.graph.value(input.value);
-    fmt::print("input {}: {} {}, {}\n", input.name, type_name(value.dtype), to_string(value.shape),
-               input.sample_axis < 0 ? std::string("given whole") : fmt::format("samples on axis {}", input.sample_axis));
+    say("input {}: {} {}, {}\n", input.name, type_name(value.dtype), to_string(value.shape),
+        input.sample_axis < 0 ? std::string("given whole") : fmt::format("samples on axis {}", input.sample_axis));
   }
 }
 
@@ -62,11 +64,11 @@ void run(const Arguments& arguments) {
   const ModelInspection inspection = inspect(open_model(arguments.model), options);
   const ImportedModel& model = inspection.model;
   const std::string raised = model.opset < model.decoded_opset ? fmt::format(", read as opset {}", model.decoded_opset) : "";
-  fmt::print("{}: opset {}{}, {}\n\n", arguments.model, model.opset, raised, model.producer.empty() ? "producer unknown" : model.producer);
+  say("{}: opset {}{}, {}\n\n", arguments.model, model.opset, raised, model.producer.empty() ? "producer unknown" : model.producer);
   print_roles(model);
   print_summary(model);
-  for (const std::string& line : model.report) fmt::print("{}\n", line);
-  if (inspection.problems.empty()) return fmt::print("no problems: the model can be trained\n"), void();
+  for (const std::string& line : model.report) say("{}\n", line);
+  if (inspection.problems.empty()) return say("no problems: the model can be trained\n"), void();
   throw ErrorList(fmt::format("{} cannot be trained as it stands:", arguments.model), inspection.problems);
 }
 

@@ -1,6 +1,8 @@
 #include "tools/metrics_writer.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cerrno>
 #include <cmath>
@@ -24,12 +26,27 @@ MetricsWriter::MetricsWriter(const std::string& path, const Plan& plan)
     : path_(path), batch_(plan.header.batch), tokens_per_sample_(tokens_per_sample(plan)) {
   arena_bytes_ = std::accumulate(plan.arena_bytes.begin(), plan.arena_bytes.end(), int64_t{0});
   if (path.empty()) return;
-  file_ = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  file_ = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (file_ < 0) throw Error(fmt::format("cannot write metrics to {}: {}", path, std::strerror(errno)));
+  try {
+    take_file();
+  } catch (const Error&) {
+    close(file_);
+    throw;
+  }
 }
 
 MetricsWriter::~MetricsWriter() {
   if (file_ >= 0) close(file_);
+}
+
+// Locks and empties a file of its own; pipes and devices may be shared. A file system without locks still appends whole lines.
+void MetricsWriter::take_file() const {
+  struct stat status {};
+  if (fstat(file_, &status) != 0 || !S_ISREG(status.st_mode)) return;
+  if (flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    throw Error(fmt::format("--metrics {} is being written by another run; give each run a file of its own", path_));
+  if (ftruncate(file_, 0) != 0) throw Error(fmt::format("cannot write metrics to {}: {}", path_, std::strerror(errno)));
 }
 
 // Formats into a fixed buffer: nothing is allocated during a run. JSON has no NaN; a value that is not finite is written as null.
@@ -45,7 +62,10 @@ void MetricsWriter::write(const RunEvent& event) {
   end = fmt::format_to(end, "{{\"step\": {}, ", step.step);
   number("loss", step.loss);
   number("weight", step.weight);
-  if (event.eval) number("eval_loss", event.eval->loss);
+  if (event.eval) {
+    number("eval_loss", event.eval->loss);
+    end = fmt::format_to(end, "\"eval_samples\": {}, \"eval_samples_left_out\": {}, ", event.eval->samples, event.eval_unused);
+  }
   number("grad_norm", step.grad_norm);
   number("clipped_norm", step.clipped_norm);
   number("clip_factor", step.clip_factor);

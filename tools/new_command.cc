@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "tools/architectures/model_writer.h"
 #include "tools/commands.h"
+#include "tools/console.h"
 #include "tools/output_files.h"
 
 namespace zeroplan {
@@ -33,7 +34,7 @@ void run(const NewOptions& options) {
     throw Error(fmt::format("there is no model '{}'; choose mlp, {}, {}", options.size, fmt::join(gpt2_sizes(), ", "),
                             fmt::join(llama_sizes(), ", ")));
   const int64_t parameters = writer.save(options);
-  fmt::print("wrote {}: {} parameters{}\n", options.output, parameters, options.weights ? "" : ", without weights");
+  say("wrote {}: {} parameters{}\n", options.output, parameters, options.weights ? "" : ", without weights");
 }
 
 }  // namespace

@@ -8,11 +8,12 @@
 #include "base/error.h"
 #include "graph/onnx/exporter.h"
 #include "graph/text/text.h"
+#include "tools/console.h"
 
 namespace zeroplan {
 
 void print_pass_list() {
-  for (const Pass& pass : pipeline()) fmt::print("{:<24}{}\n", pass.name, pass.summary);
+  for (const Pass& pass : pipeline()) say("{:<24}{}\n", pass.name, pass.summary);
 }
 
 void PassOutput::declare(CLI::App& command) {
@@ -33,7 +34,7 @@ void PassOutput::check_names() const {
 PassObserver PassOutput::observer() const {
   return [this](const Pass& pass, const Graph& graph) {
     if (std::find(print_after_.begin(), print_after_.end(), pass.name) != print_after_.end())
-      fmt::print("# after {}\n{}\n", pass.name, print_graph(graph));
+      say("# after {}\n{}\n", pass.name, print_graph(graph));
     const bool last = stop_after_.empty() ? pass.name == pipeline().back().name : pass.name == stop_after_;
     if (last && !emit_onnx_.empty()) write_viewer_model(graph, emit_onnx_);
   };
@@ -42,7 +43,7 @@ PassObserver PassOutput::observer() const {
 void PassOutput::run_until(const ModelFile& model, const CompileOptions& options) const {
   check_names();
   const Graph graph = compile_until(model, options, stop_after_, observer());
-  fmt::print("{}", print_graph(graph));
+  say("{}", print_graph(graph));
 }
 
 }  // namespace zeroplan

@@ -2,10 +2,11 @@
 
 #include <unistd.h>
 #include <cmath>
-#include <cstdio>
 
 #include <fmt/format.h>
 
+#include "base/counted.h"
+#include "tools/console.h"
 #include "tools/metrics_writer.h"
 
 namespace zeroplan {
@@ -33,15 +34,16 @@ std::string Progress::details(const RunEvent& event) const {
                   static_cast<double>(units) * 1000 / step.step_ms, tokens_per_sample_ > 0 ? "tokens" : "samples");
   if (step.clip_factor < 1) text += fmt::format("  clipped ×{:.3g}", step.clip_factor);
   if (step.skipped) text += "  skipped: nothing was updated (no sample counted)";
-  if (event.eval) text += fmt::format("  eval loss {}", loss_text(event.eval->loss));
+  if (event.eval)
+    text += fmt::format("  eval loss {} ({} of {})", loss_text(event.eval->loss), event.eval->samples,
+                        counted(event.eval->samples + event.eval_unused, "sample"));
   return text;
 }
 
 void Progress::show(const RunEvent& event) {
   const int64_t done = event.step->step;
   if (!terminal_) {
-    if (worth_a_line(event)) fmt::print("step {}/{}  {}\n", done, event.steps, details(event));
-    std::fflush(stdout);
+    if (worth_a_line(event)) say("step {}/{}  {}\n", done, event.steps, details(event));
     return;
   }
   const auto now = std::chrono::steady_clock::now();
@@ -50,16 +52,13 @@ void Progress::show(const RunEvent& event) {
   const int filled = static_cast<int>(done * kBarWidth / event.steps);
   std::string bar;
   for (int i = 0; i < kBarWidth; ++i) bar += i < filled ? "█" : "·";
-  fmt::print("\r\033[K{} {}/{}  {}", bar, done, event.steps, details(event));
-  if (event.eval) fmt::print("\n");
+  write_console(fmt::format("\r\033[K{} {}/{}  {}{}", bar, done, event.steps, details(event), event.eval ? "\n" : ""));
   open_line_ = !event.eval;
-  std::fflush(stdout);
 }
 
 void Progress::finish(const RunResult& result) {
-  if (open_line_) fmt::print("\n");
-  if (result.stopped) fmt::print("stopped after {} steps\n", result.steps_done);
-  std::fflush(stdout);
+  if (open_line_) say("\n");
+  if (result.stopped) say("stopped after {}\n", counted(result.steps_done, "step"));
 }
 
 }  // namespace zeroplan

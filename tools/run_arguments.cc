@@ -1,13 +1,16 @@
 #include "tools/run_arguments.h"
 
+#include <charconv>
 #include <csignal>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "tools/allocation.h"
 #include "tools/compile_arguments.h"
+#include "tools/console.h"
 #include "tools/metrics_writer.h"
 #include "tools/progress.h"
 #include "tools/trace_writer.h"
@@ -21,28 +24,40 @@ void on_interrupt(int) {
   if (running) running->request_stop();
 }
 
-// Ctrl-C asks all ranks to stop at the next step border while this lives.
-class InterruptScope {
+// What these signals do while this lives. What nohup ignores stays ignored.
+class SignalScope {
  public:
-  explicit InterruptScope(Executor& executor) {
-    running = &executor;
-    previous_ = std::signal(SIGINT, on_interrupt);
-    previous_term_ = std::signal(SIGTERM, on_interrupt);
+  SignalScope(std::initializer_list<int> signals, void (*handler)(int)) {
+    for (const int signal : signals) {
+      previous_.emplace_back(signal, std::signal(signal, handler));
+      if (signal == SIGHUP && previous_.back().second == SIG_IGN) std::signal(signal, SIG_IGN);
+    }
   }
-  ~InterruptScope() {
-    std::signal(SIGINT, previous_);
-    std::signal(SIGTERM, previous_term_);
-    running = nullptr;
+  ~SignalScope() {
+    for (const auto& [signal, handler] : previous_) std::signal(signal, handler);
   }
+  SignalScope(const SignalScope&) = delete;
+  SignalScope& operator=(const SignalScope&) = delete;
 
  private:
-  void (*previous_)(int);
-  void (*previous_term_)(int);
+  std::vector<std::pair<int, void (*)(int)>> previous_;
+};
+
+// The executor that on_interrupt stops at the next step border.
+class RunningScope {
+ public:
+  explicit RunningScope(Executor& executor) { running = &executor; }
+  ~RunningScope() { running = nullptr; }
+  RunningScope(const RunningScope&) = delete;
+  RunningScope& operator=(const RunningScope&) = delete;
 };
 
 void parse_betas(const std::string& text, RunOptions& options) {
-  char rest = 0;
-  if (std::sscanf(text.c_str(), "%lf,%lf%c", &options.beta1, &options.beta2, &rest) != 2)
+  const char* const end = text.data() + text.size();
+  const auto first = std::from_chars(text.data(), end, options.beta1);
+  const bool comma = first.ec == std::errc() && first.ptr != end && *first.ptr == ',';
+  const auto second = std::from_chars(comma ? first.ptr + 1 : end, end, options.beta2);
+  if (second.ec != std::errc() || second.ptr != end)
     throw Error(fmt::format("--betas {}: must be two numbers A,B, each from 0 to below 1", text));
 }
 
@@ -104,6 +119,12 @@ std::vector<NamedFile> RunArguments::outputs() const {
           {"the weights of --export", export_.empty() ? "" : export_ + ".data"}};
 }
 
+void check_local_ranks(int ranks, const std::string& from) {
+  if (ranks > kMostLocalRanks)
+    throw Error(fmt::format("{} {}: train and run keep each rank in a thread of this process, {} at most; compile and estimate take more",
+                            from, ranks, kMostLocalRanks));
+}
+
 void RunArguments::check(const std::vector<NamedFile>& inputs) const {
   if (device_ != "cpu") throw Error(fmt::format("--device {} is not available yet; use cpu", device_));
   if (data_.empty() == tokens_.empty()) throw Error("give the training data: either --data DIR (or synthetic) or --tokens FILE");
@@ -148,21 +169,22 @@ RunData RunArguments::open(const Plan& plan) const {
   return data;
 }
 
-// Ctrl-C ends it at a step border.
-void RunArguments::train(Executor& executor, const RunData& data) const {
-  const Plan& plan = executor.plan();
-  MetricsWriter metrics(metrics_, plan);
-  Progress progress(plan);
+// Ctrl-C ends it at a step border, and so does an output that nobody can read any more.
+int64_t RunArguments::train(Executor& executor, const RunData& data, MetricsWriter& metrics) const {
+  Progress progress(executor.plan());
   RunResult result;
   {
-    const InterruptScope interrupt(executor);
+    const RunningScope stoppable(executor);
+    const SignalScope interrupt({SIGINT, SIGTERM}, on_interrupt);
     result = run_training(executor, *data.training, data.evaluation.get(), finish(), [&](const RunEvent& event) {
       metrics.write(event);
       progress.show(event);
+      if (!console_problem().empty()) executor.request_stop();
     });
   }
   progress.finish(result);
-  if (!trace_.empty()) write_trace(trace_, plan, executor.take_trace(), result.steps_done, trace_steps_);
+  if (!trace_.empty()) write_trace(trace_, executor.plan(), executor.take_trace(), result.steps_done, trace_steps_);
+  return result.steps_done;
 }
 
 void RunArguments::execute(const Plan& plan, const RunData& data, std::shared_ptr<WeightFiles> weights) const {
@@ -171,10 +193,15 @@ void RunArguments::execute(const Plan& plan, const RunData& data, std::shared_pt
   executor_options.check_memory = check_memory_;
   executor_options.trace = !trace_.empty();
   executor_options.trace_steps = trace_steps_;
+  MetricsWriter metrics(metrics_, plan);
   const std::unique_ptr<Executor> executor = make_executor(plan, executor_options, std::move(weights));
   keep_freed_memory();
-  train(*executor, data);
-  if (!export_.empty()) fmt::print("exported {}\n", fmt::join(export_trained(*executor, export_), " and its weights "));
+  // To the end of the export: a lost terminal sends SIGHUP more than once, and takes the readers of pipes along.
+  const SignalScope hangup({SIGHUP}, on_interrupt), broken_pipe({SIGPIPE}, SIG_IGN);
+  const int64_t steps = train(*executor, data, metrics);
+  if (!export_.empty()) say("exported {}\n", fmt::join(export_trained(*executor, export_), " and its weights "));
+  if (const std::string problem = console_problem(); !problem.empty())
+    throw Error(fmt::format("cannot write to the standard output: {}; the run ended after {}", problem, counted(steps, "step")));
 }
 
 }  // namespace zeroplan

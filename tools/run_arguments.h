@@ -6,6 +6,7 @@
 
 #include "api/training_run.h"
 #include "api/zeroplan.h"
+#include "tools/metrics_writer.h"
 #include "tools/output_files.h"
 
 namespace zeroplan {
@@ -13,6 +14,10 @@ namespace zeroplan {
 struct RunData {
   std::unique_ptr<DataSource> training, evaluation;  // evaluation: null where none was asked for
 };
+
+constexpr int kMostLocalRanks = 1024;
+// Throws Error where so many ranks do not run in one process; `from` says where their number stands: "--ranks".
+void check_local_ranks(int ranks, const std::string& from);
 
 // The run options of a command line, and the run itself.
 class RunArguments {
@@ -23,15 +28,15 @@ class RunArguments {
   void check(const std::vector<NamedFile>& inputs) const;
   // The data, checked against the plan and the options; throws before anything is allocated for the run.
   RunData open(const Plan& plan) const;
-  // Trains `plan` as the options say: data, progress, metrics, trace, export. Ctrl-C ends it at a step border, and what was asked for is
-  // still exported. `weights`: see make_executor.
+  // Trains `plan` as the options say: data, progress, metrics, trace, export. Ctrl-C, a lost terminal and a standard output that cannot be
+  // written end it at a step border, and what was asked for is still exported. `weights`: see make_executor.
   void execute(const Plan& plan, const RunData& data, std::shared_ptr<WeightFiles> weights = nullptr) const;
   bool wants_eval() const { return !eval_data_.empty() || !eval_tokens_.empty() || eval_fraction_ > 0; }
 
  private:
   RunOptions finish() const;
   std::vector<NamedFile> outputs() const;
-  void train(Executor& executor, const RunData& data) const;
+  int64_t train(Executor& executor, const RunData& data, MetricsWriter& metrics) const;  // returns the steps done
   std::unique_ptr<DataSource> open_data(const Plan& plan) const;
   std::unique_ptr<DataSource> open_eval_data(const Plan& plan) const;
 

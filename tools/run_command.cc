@@ -43,6 +43,7 @@ void add_run_command(CLI::App& app) {
   command->callback([arguments] {
     arguments->run.check({{"the plan", arguments->plan}});
     const Plan plan = load(arguments->plan);
+    check_local_ranks(plan.header.ranks, arguments->plan + ": --ranks");
     arguments->run.execute(plan, arguments->run.open(plan));
   });
 }

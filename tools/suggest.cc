@@ -56,6 +56,13 @@ const CLI::App& active_command(const CLI::App& app) {
   return parsed.empty() ? app : *parsed.front();
 }
 
+std::string accepted_form(const std::string& type, const std::string& value) {
+  const bool whole = type.find("INT") != std::string::npos;
+  if (whole && value > "0" && value[0] != '0' && value.find_first_not_of("0123456789") == std::string::npos) return "is too large";
+  if (whole) return "must be a whole number, in digits alone and without a leading 0 (1000)";
+  return type.find("FLOAT") != std::string::npos ? "must be a number (0.001, 1e-3)" : "must not be empty";
+}
+
 // CLI11's text in words. "Could not convert: --ranks = auto": what the option takes, from its type and its description.
 std::string explain_value(const CLI::App& command, const std::string& text) {
   const std::string twice = ": At Most 1 required but received ";
@@ -68,8 +75,7 @@ std::string explain_value(const CLI::App& command, const std::string& text) {
   if (option == nullptr) return text;
   const size_t equals = text.find(" = ");
   const std::string value = equals == std::string::npos ? "" : text.substr(equals + 3);
-  const bool whole = option->get_type_name().find("INT") != std::string::npos;
-  return fmt::format("{} {}: must be a {}; it is: {}", name, value, whole ? "whole number, in digits alone (1000)" : "number (0.001, 1e-3)",
+  return fmt::format("{} {}: {}; it is: {}", name, value.empty() ? "''" : value, accepted_form(option->get_type_name(), value),
                      option->get_description());
 }
 

@@ -8,6 +8,7 @@
 #include "base/output_file.h"
 #include "graph/ops/op_def.h"
 #include "runtime/plan/dump.h"
+#include "tools/console.h"
 
 namespace zeroplan {
 namespace {
@@ -51,7 +52,7 @@ void write_trace(const std::string& path, const Plan& plan, const std::vector<Tr
   const char* why = last >= steps    ? ""
                     : last == wanted ? ", as --trace-steps says"
                                      : ": the next has no room, as a stream keeps 65,536 events; --trace-steps N keeps the first N";
-  fmt::print("trace {}: steps 1 to {} of {}{}\n", path, last, steps, why);
+  say("trace {}: steps 1 to {} of {}{}\n", path, last, steps, why);
 }
 
 }  // namespace zeroplan

@@ -1,11 +1,13 @@
 #include <fmt/format.h>
 
 #include "api/zeroplan.h"
+#include "base/counted.h"
 #include "base/error.h"
 #include "runtime/plan/dump.h"
 #include "runtime/plan/memory.h"
 #include "tools/commands.h"
 #include "tools/compile_arguments.h"
+#include "tools/console.h"
 #include "tools/open_files.h"
 #include "tools/run_arguments.h"
 
@@ -20,6 +22,7 @@ struct Arguments {
 
 void run(const Arguments& arguments) {
   CompileOptions options = arguments.compile.finish();
+  check_local_ranks(options.ranks, "--ranks");
   arguments.run.check({{"the model", arguments.model}});
   options.eval = arguments.run.wants_eval();
   std::shared_ptr<WeightFiles> weights;  // shared: the executor's readers keep it
@@ -29,10 +32,10 @@ void run(const Arguments& arguments) {
     return compile(model, options);
   }();
   const RunData data = arguments.run.open(plan);
-  for (const std::string& line : plan.report_lines) fmt::print("{}\n", line);
-  fmt::print("batch {} in {} micro-batches, {} ranks, stage {}\n", plan.header.batch, plan.header.micro_batches, plan.header.ranks,
-             plan.header.stage);
-  fmt::print("{}\n", memory_table(plan));
+  for (const std::string& line : plan.report_lines) say("{}\n", line);
+  say("batch {} in {}, {}, stage {}\n", plan.header.batch, counted(plan.header.micro_batches, "micro-batch"),
+      counted(plan.header.ranks, "rank"), plan.header.stage);
+  say("{}\n", memory_table(plan));
   arguments.run.execute(plan, data, weights);
 }
 

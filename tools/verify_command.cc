@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include "api/zeroplan.h"
+#include "base/counted.h"
 #include "tools/commands.h"
+#include "tools/console.h"
 #include "tools/open_files.h"
 
 namespace zeroplan {
@@ -13,9 +15,9 @@ void add_verify_command(CLI::App& app) {
   command->callback([path] {
     const Plan plan = open_plan(*path);
     require_verified(plan);
-    size_t steps = 0;
-    for (const PlanProgram& program : plan.programs) steps += program.steps.size();
-    fmt::print("{}: {} programs, {} steps: verified\n", *path, plan.programs.size(), steps);
+    int64_t steps = 0;
+    for (const PlanProgram& program : plan.programs) steps += std::ssize(program.steps);
+    say("{}: {}, {}: verified\n", *path, counted(std::ssize(plan.programs), "program"), counted(steps, "step"));
   });
 }
 

@@ -1,13 +1,13 @@
 // The command-line program. Exit codes: 0 done, 1 an error that was explained, 2 wrong usage.
-#include <cstdio>
 #include <filesystem>
 
 #include <fmt/format.h>
 
 #include "api/zeroplan.h"
-#include "base/error.h"
 #include "tools/allocation.h"
 #include "tools/commands.h"
+#include "tools/console.h"
+#include "tools/option_values.h"
 #include "tools/suggest.h"
 
 namespace {
@@ -25,12 +25,14 @@ int run(int argc, char** argv) {
   zeroplan::add_estimate_command(app);
   zeroplan::add_new_command(app);
   zeroplan::add_later_commands(app);
+  zeroplan::check_option_values(app);
   try {
+    zeroplan::check_equals_signs(argc, argv);
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "zeroplan: {}\n", zeroplan::explain_usage_error(app, error));
+    zeroplan::complain(zeroplan::explain_usage_error(app, error));
     return 2;
   }
   return 0;
@@ -39,16 +41,17 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  zeroplan::hold_closed_streams();
   zeroplan::return_freed_memory();
   try {
-    return run(argc, argv);
+    const int code = run(argc, argv);
+    const std::string problem = zeroplan::console_problem();
+    if (code != 0 || problem.empty()) return code;
+    zeroplan::complain(fmt::format("cannot write to the standard output: {}", problem));
   } catch (const std::filesystem::filesystem_error& error) {
-    std::fflush(stdout);
-    fmt::print(stderr, "zeroplan: cannot use '{}': {}\n", error.path1().string(), error.code().message());
-    return 1;
+    zeroplan::complain(fmt::format("cannot use '{}': {}", error.path1().string(), error.code().message()));
   } catch (const std::exception& error) {
-    std::fflush(stdout);
-    fmt::print(stderr, "zeroplan: {}\n", error.what());
-    return 1;
+    zeroplan::complain(error.what());
   }
+  return 1;
 }

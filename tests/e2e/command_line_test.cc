@@ -81,6 +81,45 @@ TEST_F(T33, ValuesOutOfRangeNameKeyValueAndRange) {
   }
 }
 
+TEST_F(T33, ValuesInAnotherForm) {
+  for (const auto& [key, value] : {std::pair{"--seed", "-1"},
+                                   {"--seed", "0x10"},
+                                   {"--steps", "010"},
+                                   {"--steps", "+1"},
+                                   {"--steps", "99999999999999999999"},
+                                   {"--lr", "0x1"},
+                                   {"--lr", "1e-3x"},
+                                   {"--betas", "0x1p-1,0.5"},
+                                   {"--lr", "''"},
+                                   {"--loss", "''"},
+                                   {"--unit", "''"},
+                                   {"--dim", "''"},
+                                   {"--ranks", "''"},
+                                   {"--metrics", "''"},
+                                   {"--export", "''"},
+                                   {"--optimizer", "''"}}) {
+    const Outcome outcome = train(fmt::format("{} {}", key, value));
+    EXPECT_TRUE(outcome.code == 1 || outcome.code == 2) << key << " " << value << ": " << outcome.output;
+    EXPECT_THAT(outcome.output, HasSubstr(fmt::format("{} {}: ", key, value)));
+    EXPECT_THAT(outcome.output, testing::AnyOf(HasSubstr("must be"), HasSubstr("must not be empty"), HasSubstr("is too large")));
+  }
+  EXPECT_THAT(train("--seed= --shuffle").output, HasSubstr("--seed= has no value"));
+  EXPECT_EQ(train("--steps 1 --seed 18446744073709551615 --lr 1e-3").code, 0);
+}
+
+TEST_F(T33, ManyRanksAreCompiledButNotRun) {
+  const auto refused = [](const Outcome& outcome) {
+    EXPECT_EQ(outcome.code, 1);
+    EXPECT_THAT(outcome.output, AllOf(HasSubstr("--ranks 1025"), HasSubstr("1024 at most")));
+  };
+  const std::string plan = tiny_.file("many.zplan");
+  refused(train("--ranks 1025 --micro-batches 4"));
+  ASSERT_EQ(
+      run_command(fmt::format("{} compile {} -o {} --ranks 1025 --batch 4 --micro-batches 4", ZEROPLAN_BINARY, tiny_.model(), plan)).code,
+      0);
+  refused(run_command(fmt::format("{} run {} --data {}", ZEROPLAN_BINARY, plan, tiny_.data_folder())));
+}
+
 // What is no number at all, or none that fits.
 TEST_F(T33, ValuesThatAreNoNumbers) {
   for (const char* key :

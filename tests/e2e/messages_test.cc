@@ -92,6 +92,18 @@ TEST_F(Messages, ValuesSayWhatTheyMayBe) {
   EXPECT_THAT(train_refusal("--data synthetic --batch 4 --batch 8"), HasSubstr("--batch is given 2 times; give it once"));
 }
 
+// The batch is what the stated axis has fixed, not what the first axis has.
+TEST_F(Messages, AFixedBatchOnTheStatedAxis) {
+  const std::string model = tiny_.file("fixed.onnx");
+  TinyModel fixed;
+  fixed.input("x", DType::f32, {4, 6}).weight("w", {6}, {1, 2, 3, 4, 5, 6});
+  fixed.node("Mul", {"x", "w"}, {"h"}).node("ReduceMean", {"h"}, {"loss"}, {{"keepdims", int64_t{0}}}).loss().save(model);
+  const std::string compile = fmt::format("compile {} -o {} ", model, tiny_.file("fixed.zplan"));
+  EXPECT_THAT(zeroplan(compile + "--sample-axis x=1").output, HasSubstr("batch 6 in 1 micro-batch, 1 rank,"));
+  EXPECT_THAT(refusal(compile + "--sample-axis x=1 --batch 1"),
+              AllOf(HasSubstr("fixed batch of 6"), HasSubstr("in 1 micro-batch gives 1 sample each")));
+}
+
 // Before the memory table, and before the compile where the folder is not even there.
 TEST_F(Messages, DataIsCheckedFirst) {
   const auto early = [&](const std::string& arguments, const std::string& what) {
