@@ -52,7 +52,7 @@ TEST_F(Console, ARunWhoseOutputFailsExportsAtOnce) {
   EXPECT_EQ(full.code, 1);
   EXPECT_THAT(full.output, AllOf(HasSubstr("No space left"), HasSubstr("the run ended after 1 step\n")));
   EXPECT_TRUE(exported());
-  const Outcome pipe = run_command(fmt::format("( {} | head -n 1 )", train(kEndless + export_option())));
+  const Outcome pipe = run_command(fmt::format("( {} | head -n 1 )", train("--steps 200000 --lr 1e-6" + export_option())));
   EXPECT_THAT(pipe.output, AllOf(HasSubstr("Broken pipe"), HasSubstr("the run ended after")));
   EXPECT_TRUE(exported());
 }
