@@ -1,22 +1,26 @@
 #include "graph/onnx/export_splits.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "graph/onnx/metadata.h"
 
 namespace zeroplan {
 namespace {
 
 class SplitWriter {
  public:
-  SplitWriter(onnx::GraphProto& graph, int64_t ir_version) : graph_(graph), ir_version_(ir_version) {
-    for (const auto& tensor : graph.initializer()) names_.insert(tensor.name());
-    for (const auto& input : graph.input()) names_.insert(input.name());
-    for (const auto& output : graph.output()) outputs_.insert(output.name());
-    for (const auto& node : graph.node()) names_.insert(node.output().begin(), node.output().end());
+  explicit SplitWriter(onnx::ModelProto& model)
+      : graph_(*model.mutable_graph()), ir_version_(model.ir_version()), metadata_(read_metadata(model)) {
+    for (const auto& [argument, target] : metadata_.target) arguments_.emplace(target, argument);
+    for (const auto& tensor : graph_.initializer()) names_.insert(tensor.name());
+    for (const auto& input : graph_.input()) names_.insert(input.name());
+    for (const auto& output : graph_.output()) outputs_.insert(output.name());
+    for (const auto& node : graph_.node()) names_.insert(node.output().begin(), node.output().end());
   }
 
   std::string write(const Parameter& p) {
@@ -80,16 +84,27 @@ class SplitWriter {
     describe(p, name);
   }
 
+  // By the signature where there is one: what it does not name is a constant of the model.
+  void restate(onnx::ValueInfoProto& info, const std::string& name) const {
+    const auto stated = arguments_.find(name);
+    if (stated == arguments_.end() && !arguments_.empty()) return info.clear_metadata_props();
+    std::string argument = "p_" + name;
+    std::replace(argument.begin(), argument.end(), '.', '_');
+    for (auto& entry : *info.mutable_metadata_props()) {
+      if (entry.key() == "pkg.torch.onnx.original_node_name") entry.set_value(stated == arguments_.end() ? argument : stated->second);
+      if (entry.key() == "pkg.torch.export.graph_signature.InputSpec.kind" && stated != arguments_.end())
+        entry.set_value(metadata_.target_kind.at(name));
+      if (entry.key() == "pkg.onnxscript.optimizer.folded_from") entry.set_value(fmt::format("['{}']", name));
+    }
+  }
+
   // The notes of the merged tensor, under the own name.
   void describe(const Parameter& p, const std::string& name) {
     for (const auto& info : graph_.value_info()) {
       if (info.name() != p.source.initializer) continue;
       onnx::ValueInfoProto own = info;
       own.set_name(name);
-      std::string original = "p_" + p.name;
-      std::replace(original.begin(), original.end(), '.', '_');
-      for (auto& entry : *own.mutable_metadata_props())
-        if (entry.key() == "pkg.torch.onnx.original_node_name") entry.set_value(original);
+      restate(own, p.name);
       *graph_.add_value_info() = std::move(own);
       break;
     }
@@ -104,7 +119,9 @@ class SplitWriter {
   }
 
   onnx::GraphProto& graph_;
-  int64_t ir_version_;
+  const int64_t ir_version_;
+  const ExporterMetadata metadata_;
+  std::map<std::string, std::string> arguments_;  // torch name -> p_…
   std::set<std::string> names_, outputs_;
   std::set<std::pair<int, int>> taken_;
   std::set<int> replaced_;
@@ -112,8 +129,8 @@ class SplitWriter {
 
 }  // namespace
 
-std::vector<std::string> write_splits(onnx::GraphProto& graph, int64_t ir_version, const std::vector<Parameter>& parameters) {
-  SplitWriter writer(graph, ir_version);
+std::vector<std::string> write_splits(onnx::ModelProto& model, const std::vector<Parameter>& parameters) {
+  SplitWriter writer(model);
   std::vector<std::string> names(parameters.size());
   for (size_t i = 0; i < parameters.size(); ++i)
     if (!parameters[i].split_uses.empty()) names[i] = writer.write(parameters[i]);

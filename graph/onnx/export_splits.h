@@ -11,6 +11,6 @@ namespace zeroplan {
 
 // Adds an initializer, still without values, for each parameter with split uses and rewires them. An Identity that carried the parameter's
 // name is replaced by it. Returns the initializers' names by parameter, empty where there is none.
-std::vector<std::string> write_splits(onnx::GraphProto& graph, int64_t ir_version, const std::vector<Parameter>& parameters);
+std::vector<std::string> write_splits(onnx::ModelProto& model, const std::vector<Parameter>& parameters);
 
 }  // namespace zeroplan

@@ -39,7 +39,7 @@ onnx::ModelProto parse_whole(const std::string& path) {
 std::vector<std::string> export_model(const std::string& model_path, const std::string& path, const std::vector<Parameter>& parameters,
                                       const GiveParameters& give) {
   onnx::ModelProto model = parse_whole(model_path);
-  const std::vector<std::string> splits = write_splits(*model.mutable_graph(), model.ir_version(), parameters);
+  const std::vector<std::string> splits = write_splits(model, parameters);
   ExportTargets targets = find_targets(*model.mutable_graph(), model_path, parameters, splits);
   OutputFile file(path), data(path + ".data");
   const bool external = write_external(model, model_path, path, targets, data);

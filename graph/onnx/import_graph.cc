@@ -5,16 +5,14 @@
 
 #include <fmt/format.h>
 
-#include "base/checked.h"
 #include "base/error.h"
 #include "base/type_name.h"
 #include "graph/onnx/bind_dims.h"
 #include "graph/onnx/compact.h"
 #include "graph/onnx/graph_decoder.h"
 #include "graph/onnx/loss.h"
-#include "graph/onnx/sample_axes.h"
+#include "graph/onnx/more_samples.h"
 #include "graph/onnx/tensor_data.h"
-#include "graph/ops/op_def.h"
 
 namespace zeroplan {
 namespace {
@@ -116,10 +114,11 @@ class Import {
     const ValueId output = decoder.find(spec.output);
     if (output == kNone) throw Error(fmt::format("output '{}' is not computed by the model", spec.output));
     const std::map<ValueId, int> axes = sample_axes(decoder, dims_);
-    TwiceTheSamples twice;
-    SampleAxis lie = find_sample_axes(out_.graph, axes)[output];
-    check_apart(out_.graph, lie);
-    if (options_.micro_batches > 1 && !dims_.sample_symbol.empty() && dims_.samples > 0) lie = read_twice(spec, roles, twice);
+    const std::vector<SampleAxis> once = find_sample_axes(out_.graph, axes);
+    check_apart(out_.graph, once[output], options_.micro_batches);
+    MoreSamples more{once[output], {}};
+    if (options_.micro_batches > 1 && !dims_.sample_symbol.empty() && dims_.samples > 0)
+      more = read_more_samples({model_, files_, roles, options_, spec}, {out_.graph, output, once, dims_.samples});
     decoder.build().set_origin("loss");
     if (const Value& value = out_.graph.value(output);
         spec.kind == LossSpec::Kind::output && (!is_floating(value.dtype) || elements(value.shape) != 1))
@@ -128,50 +127,11 @@ class Import {
           "--loss 'softmax_cross_entropy({0}, labels)' or --loss 'mse({0}, target)'",
           spec.output, type_name(value.dtype), to_string(value.shape)));
     if (spec.kind == LossSpec::Kind::output) {
-      out_.graph.loss = attach_loss(decoder.build(), output, options_.micro_batches, axes, twice);
+      out_.graph.loss = attach_loss(decoder.build(), output, options_.micro_batches, axes, more.twice);
       return;
     }
-    const ValueId labels = label_input(spec, output, lie, decoder);
+    const ValueId labels = label_input(spec, output, more.lie, decoder);
     out_.graph.loss = build_loss(decoder.build(), spec, output, labels);
-  }
-
-  void check_apart(const Graph& graph, const SampleAxis& lie) const {
-    if (options_.micro_batches <= 1 || lie.kind != SampleAxis::Kind::mixed) return;
-    throw Error(fmt::format(
-        "node '{}' ({}) brings the samples of a batch together, so that {} micro-batches would not give the result of the whole "
-        "batch; use one micro-batch",
-        graph.nodes[lie.met].origin, op_name(graph.nodes[lie.met].op), options_.micro_batches));
-  }
-
-  // Where samples lie in the output of the same model with twice the samples: two or more tell what one cannot.
-  SampleAxis read_twice(const LossSpec& spec, const RolePlan& roles, TwiceTheSamples& twice) {
-    ImportOptions options = options_;
-    options.samples = checked_mul(2, dims_.samples);
-    if (options.dims.count(dims_.sample_symbol)) options.dims[dims_.sample_symbol] = options.samples;
-    const BoundDims dims = bind_dims(model_.graph, options, spec.labels);
-    Graph graph;
-    graph.parameters = roles.parameters;
-    GraphDecoder decoder(model_, files_, roles, options_.precision, graph);
-    decoder.add_inputs(dims);
-    decoder.decode({spec.output});
-    const ValueId output = decoder.problems().empty() ? decoder.find(spec.output) : kNone;
-    if (output == kNone)
-      throw Error(
-          fmt::format("{} micro-batches: the model cannot be read with {} samples, which tells whether it keeps them apart: {}; use "
-                      "one micro-batch",
-                      options_.micro_batches, options.samples, decoder.problems().empty() ? "no output" : decoder.problems()[0]));
-    const std::map<ValueId, int> axes = sample_axes(decoder, dims);
-    const SampleAxis lie = find_sample_axes(graph, axes)[output];
-    check_apart(graph, lie);
-    if (spec.kind == LossSpec::Kind::output) twice = {dims_.samples, loss_factors(decoder.build(), output, axes)};
-    return lie;
-  }
-
-  static std::map<ValueId, int> sample_axes(GraphDecoder& decoder, const BoundDims& dims) {
-    std::map<ValueId, int> axes;
-    for (const BoundInput& input : dims.inputs)
-      if (const ValueId id = decoder.find(input.name); id != kNone && input.sample_axis >= 0) axes[id] = input.sample_axis;
-    return axes;
   }
 
   // The model's own input of that name, or a new one.

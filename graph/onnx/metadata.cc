@@ -33,15 +33,17 @@ void read_signature(const std::string& text, ExporterMetadata& out) {
   }
 }
 
-std::vector<std::string> fx_parameters(const std::string& text) {
-  std::vector<std::string> names;
+// The values that a printed fx call names: p_… and b_… stand for parameters and buffers.
+void read_call(const std::string& text, NodeNote& note) {
   const size_t call = text.find("](args = ");
+  std::set<std::string> values;
   for (size_t at = call == std::string::npos ? 0 : call; (at = text.find('%', at)) != std::string::npos;) {
     const size_t end = text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_", ++at);
     const std::string name = text.substr(at, end == std::string::npos ? end : end - at);
-    if (name.rfind("p_", 0) == 0 || name.rfind("b_", 0) == 0) names.push_back(name);
+    if (name.rfind("p_", 0) == 0 || name.rfind("b_", 0) == 0) note.fx_parameters.push_back(name);
+    values.insert(name);
   }
-  return names;
+  if (call != std::string::npos) note.fx_values = static_cast<int>(values.size());
 }
 
 template <typename Entries>
@@ -65,7 +67,7 @@ NodeNote read_node(const onnx::NodeProto& node, bool& torch) {
   note.op = node.op_type();
   note.inputs.assign(node.input().begin(), node.input().end());
   for (const auto& entry : node.metadata_props()) {
-    if (entry.key() == "pkg.torch.onnx.fx_node") note.fx_parameters = fx_parameters(entry.value());
+    if (entry.key() == "pkg.torch.onnx.fx_node") read_call(entry.value(), note);
     if (entry.key() == "pkg.torch.onnx.name_scopes") note.scopes = python_list(entry.value());
     torch |= entry.key().rfind("pkg.torch.", 0) == 0;
   }

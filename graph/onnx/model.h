@@ -64,6 +64,7 @@ struct NodeNote {
   std::string name, op;
   std::vector<std::string> inputs;
   std::vector<std::string> fx_parameters;  // p_… and b_… names in the fx_node text, in order
+  int fx_values = -1;                      // different values that the fx call names, parameters included; -1: no call is noted
   std::vector<std::string> scopes;
 };
 

@@ -61,6 +61,34 @@ void report_guessed(const OnnxModel& model, RolePlan& plan) {
                   guessed));
 }
 
+// Parameters of the module that the file holds no more, with the node that one was made with where there is one.
+void report_dropped(const ExporterMetadata& m, RolePlan& plan) {
+  std::set<std::string> held;
+  for (const Parameter& p : plan.parameters) held.insert(p.name);
+  for (const Candidate& c : plan.candidates) held.insert({c.tensor->name, c.root});
+  for (const auto& [name, sources] : m.folded_from) held.insert(sources.begin(), sources.end());
+  const auto lost = [&](const std::string& argument) {
+    const auto target = m.target.find(argument);
+    const bool is = target != m.target.end() && source_role(m, target->second) == Role::parameter && held.insert(target->second).second;
+    return is ? target->second : "";
+  };
+  for (const auto& [output, note] : m.nodes)
+    for (const std::string& argument : note.fx_parameters)
+      if (const std::string name = lost(argument); !name.empty())
+        plan.report.push_back(
+            fmt::format("parameter '{}', with which node '{}' was made, is not in the file and is not trained: the exporter left it out as "
+                        "a bias that is zero, or folded it; torch.onnx.export(..., optimize=False) keeps it",
+                        name, note.name.empty() ? output : note.name));
+  std::vector<std::string> others;
+  for (const auto& [argument, target] : m.target)
+    if (const std::string name = lost(argument); !name.empty()) others.push_back(name);
+  if (!others.empty())
+    plan.report.push_back(
+        fmt::format("parameters of the exported module that no node names: '{}'; they are other names of tied ones, unused, or left out "
+                    "where they change nothing yet, such as a factor of one (torch.onnx.export(..., optimize=False) keeps those)",
+                    fmt::join(others, "', '")));
+}
+
 void fill_rows(const OnnxModel& model, RolePlan& plan) {
   const auto row = [&](const OnnxTensor& tensor) {
     const auto found = plan.by_name.find(tensor.name);

@@ -53,6 +53,12 @@ bool by_metadata(const ExporterMetadata& m, Candidate& c) {
     by_folding(m, folded->second, c);
     return true;
   }
+  const auto stated = m.target_kind.find(name);
+  if (stated != m.target_kind.end()) {
+    c.role = source_role(m, name);
+    c.reason = "exporter metadata: " + stated->second;
+    return true;
+  }
   if (!m.torch) return false;
   // The exporter names values val_3, slice_1; what kept a dotted name came from the module tree.
   c.role = name.find('.') != std::string::npos ? Role::parameter : Role::constant;
@@ -177,7 +183,7 @@ void apply_freeze(Patterns& freeze, Patterns& train, RolePlan& plan) {
       frozen |= freeze.matches(name);
       trained |= train.matches(name);
     }
-    if (trained) p.role_reason = "--train";
+    if (trained && p.trainable) p.role_reason = "--train";
     if (!frozen || trained) continue;
     p.trainable = false;
     p.role_reason = "--freeze";
@@ -229,6 +235,7 @@ RolePlan plan_roles(const OnnxModel& model, WeightFiles& files, const ImportOpti
   refuse_folded(plan);
   report_folded(model.metadata, plan);
   report_guessed(model, plan);
+  report_dropped(model.metadata, plan);
   fill_rows(model, plan);
   for (const Patterns* patterns : {&train, &freeze, &ties.tie, &ties.untie})
     for (std::string& line : patterns->unused()) plan.problems.push_back(std::move(line));

@@ -56,7 +56,8 @@ bool is_constant_valued(WeightFiles& files, const OnnxTensor& tensor);          
 Role source_role(const ExporterMetadata& metadata, const std::string& source);  // of a tensor of the original model
 void refuse_folded(RolePlan& plan);
 void report_folded(const ExporterMetadata& metadata, RolePlan& plan);
-void report_guessed(const OnnxModel& model, RolePlan& plan);  // where the file does not tell buffers from parameters
+void report_guessed(const OnnxModel& model, RolePlan& plan);            // where the file does not tell buffers from parameters
+void report_dropped(const ExporterMetadata& metadata, RolePlan& plan);  // parameters that the exporter left out of the file
 void fill_rows(const OnnxModel& model, RolePlan& plan);
 void split_merged(const OnnxModel& model, WeightFiles& files, TieOptions& options, const UseMap& uses, RolePlan& plan);
 

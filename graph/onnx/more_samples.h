@@ -1,0 +1,32 @@
+#pragma once
+// The same model with more samples than a micro-batch has: what that tells of how it treats them.
+#include <map>
+
+#include "graph/onnx/graph_decoder.h"
+#include "graph/onnx/loss.h"
+#include "graph/onnx/sample_count.h"
+
+namespace zeroplan {
+
+// All members must outlive the calls below.
+struct ModelSource {
+  const OnnxModel& model;
+  WeightFiles& files;
+  const RolePlan& roles;
+  const ImportOptions& options;
+  const LossSpec& spec;
+};
+
+struct MoreSamples {
+  SampleAxis lie;  // of the samples in the output: two or more tell what one cannot
+  TwiceTheSamples twice;
+};
+
+// Inputs that have a sample axis.
+std::map<ValueId, int> sample_axes(GraphDecoder& decoder, const BoundDims& dims);
+// Throws Error naming the node where samples meet and there is more than one micro-batch.
+void check_apart(const Graph& graph, const SampleAxis& lie, int64_t micro_batches);
+// For more than one micro-batch. Throws Error naming the node where the samples do not stay apart, or their number counts.
+MoreSamples read_more_samples(const ModelSource& source, const SampleReading& once);
+
+}  // namespace zeroplan
