@@ -1,6 +1,7 @@
 // Gathers run while kernels run: what prefetch is for.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -28,7 +29,11 @@ double traced_ms(int prefetch) {
 }
 
 TEST(Overlap, PrefetchHidesGathers) {
-  const double without = traced_ms(0), with = traced_ms(1);
+  double without = traced_ms(0), with = traced_ms(1);
+  for (int i = 0; i < 3; ++i) {  // other work on the machine only adds to a sleep
+    without = std::min(without, traced_ms(0));
+    with = std::min(with, traced_ms(1));
+  }
   EXPECT_LT(with, 0.7 * without) << without << " ms without, " << with << " ms with prefetch";
 }
 
