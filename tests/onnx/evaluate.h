@@ -65,4 +65,17 @@ inline double evaluate_loss(const ImportedModel& model, const std::map<std::stri
   return parts.sum / parts.weight;
 }
 
+// The loss of a batch of the one input x, put together from its micro-batches as training does; x(first, count) gives samples.
+template <typename Samples>
+double evaluate_in_pieces(const ImportedModel& model, int64_t batch, int64_t micro_batches, const Samples& x) {
+  LossParts total;
+  const int64_t count = batch / micro_batches;
+  for (int64_t v = 0; v < micro_batches; ++v) {
+    const LossParts part = evaluate_parts(model, {{"x", x(v * count, count)}});
+    total.sum += part.sum;
+    total.weight += part.weight;
+  }
+  return total.sum / total.weight;
+}
+
 }  // namespace zeroplan

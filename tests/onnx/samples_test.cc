@@ -268,14 +268,8 @@ TEST_P(Apart, MicroBatchesAddUpToTheBatch) {
   ASSERT_NE(whole, 0);
   for (const int64_t micro_batches : {2, 4}) {
     const ImportedModel model = import_model(path, cut_into(micro_batches));
-    LossParts total;
-    for (int64_t v = 0; v < micro_batches; ++v) {
-      const int64_t count = kBatch / micro_batches;
-      const LossParts part = evaluate_parts(model, {{"x", data(v * count, count)}});
-      total.sum += part.sum;
-      total.weight += part.weight;
-    }
-    EXPECT_NEAR(total.sum / total.weight, whole, 1e-5 * std::abs(whole)) << micro_batches;
+    const double pieces = evaluate_in_pieces(model, kBatch, micro_batches, [](int64_t first, int64_t count) { return data(first, count); });
+    EXPECT_NEAR(pieces, whole, 1e-5 * std::abs(whole)) << micro_batches;
   }
 }
 
