@@ -52,7 +52,7 @@ void MetricsWriter::take_file() const {
 // Formats into a fixed buffer: nothing is allocated during a run. JSON has no NaN; a value that is not finite is written as null.
 void MetricsWriter::write(const RunEvent& event) {
   if (file_ < 0) return;
-  char line[1024];
+  char line[2048];
   char* end = line;
   const auto number = [&](const char* name, double value) {
     end = std::isfinite(value) ? fmt::format_to(end, "\"{}\": {:.17g}, ", name, value) : fmt::format_to(end, "\"{}\": null, ", name);
@@ -64,6 +64,7 @@ void MetricsWriter::write(const RunEvent& event) {
   number("weight", step.weight);
   if (event.eval) {
     number("eval_loss", event.eval->loss);
+    number("eval_weight", event.eval->weight);
     end = fmt::format_to(end, "\"eval_samples\": {}, \"eval_samples_left_out\": {}, ", event.eval->samples, event.eval_unused);
   }
   number("grad_norm", step.grad_norm);

@@ -37,6 +37,7 @@ std::string Progress::details(const RunEvent& event) const {
   if (event.eval)
     text += fmt::format("  eval loss {} ({} of {})", loss_text(event.eval->loss), event.eval->samples,
                         counted(event.eval->samples + event.eval_unused, "sample"));
+  if (event.eval && event.eval->weight == 0) text += "  no label counted";
   return text;
 }
 

@@ -75,10 +75,10 @@ void report_dropped(const ExporterMetadata& m, RolePlan& plan) {
   for (const auto& [output, note] : m.nodes)
     for (const std::string& argument : note.fx_parameters)
       if (const std::string name = lost(argument); !name.empty())
-        plan.report.push_back(
-            fmt::format("parameter '{}', with which node '{}' was made, is not in the file and is not trained: the exporter left it out as "
-                        "a bias that is zero, or folded it; torch.onnx.export(..., optimize=False) keeps it",
-                        name, note.name.empty() ? output : note.name));
+        plan.report.push_back(fmt::format(
+            "parameter '{}', with which node '{}' was made, is not in the file and is not trained: the exporter left it out as "
+            "a bias that is zero, or folded it into another (as a batch normalization); torch.onnx.export(..., optimize=False) keeps it",
+            name, note.name.empty() ? output : note.name));
   std::vector<std::string> others;
   for (const auto& [argument, target] : m.target)
     if (const std::string name = lost(argument); !name.empty()) others.push_back(name);

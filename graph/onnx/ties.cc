@@ -137,21 +137,28 @@ class Tying {
     return (model_.metadata.kind.count(name) ? 0 : 2) + (used_as(uses_, name, "Gather", 0) ? 0 : 1);
   }
 
+  // By the name of the tensor, or of the parameter that it shows.
+  std::optional<Patterns::Match> named(const Candidate& c) {
+    const std::optional<Patterns::Match> tensor = tie_.find(c.tensor->name);
+    return tensor ? tensor : tie_.find(c.root);
+  }
+
   bool consider(const Candidate& root, Candidate& copy) {
     const std::string &a = root.tensor->name, &b = copy.tensor->name;
     const bool same_source = root.root == copy.root;
     const bool embedding = used_as(uses_, a, "Gather", 0) && (used_as(uses_, b, "MatMul", 1) || used_as(uses_, b, "Gemm", 1));
-    const std::optional<Patterns::Match> first = tie_.find(a), second = first ? tie_.find(b) : std::nullopt;
+    const std::optional<Patterns::Match> first = named(root), second = first ? named(copy) : std::nullopt;
     const bool asked = second && first->pattern == second->pattern;
     const Relation related = relation(files_, *root.tensor, *copy.tensor, embedding);
     if (related == Relation::none) return false;
     const bool flat = is_constant_valued(files_, *root.tensor);
     const bool tied = same_source || asked || (embedding && related == Relation::transposed && !flat);
     if (!tied) {
-      if (!flat) plan_.report.push_back(fmt::format("'{}' and '{}' hold equal values and stay two parameters; --tie ties them", a, b));
+      if (!flat)
+        plan_.report.push_back(fmt::format("'{}' and '{}' hold equal values and stay two parameters; --tie '{}|{}' ties them", a, b, a, b));
       return false;
     }
-    if (untie_.matches(a) | untie_.matches(b) | untie_.matches(root.root)) {
+    if (untie_.matches(a) | untie_.matches(b) | untie_.matches(root.root) | untie_.matches(copy.root)) {
       plan_.report.push_back(fmt::format("'{}' and '{}' show one weight and are kept apart by --untie", a, b));
       return false;
     }

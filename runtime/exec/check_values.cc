@@ -1,6 +1,7 @@
 // Check mode: the first NaN or Inf is named with the step that made it.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
@@ -54,6 +55,17 @@ int64_t first_bad(const PreparedStep& s, const TensorView& view) {
 }
 
 }  // namespace
+
+// Infinities may be meant, as in a mask.
+void check_input(const TensorView& view, const std::string& name) {
+  visit_dtype(view.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    if constexpr (std::is_floating_point_v<T>) {
+      const T *data = view.as<T>(), *end = data + view.elements(), *bad = std::find_if(data, end, [](T x) { return std::isnan(x); });
+      if (bad != end) throw Error(fmt::format("NaN in the data of input {}, element {} of the micro-batch", name, bad - data));
+    }
+  });
+}
 
 void check_outputs(const PreparedStep& s) {
   for (size_t i = 0; i < s.outputs.size(); ++i) {

@@ -55,8 +55,8 @@ void take_report(const ReportFields& fields, StepReport& report) {
   report.stopped = fields[kReportStop] > 0;
   report.skipped = fields[kReportSkip] != 0;
   if (report.stopped || fields[kReportFinite] != 0) return;
-  throw Error(fmt::format("loss {} or gradient norm {} is not finite; nothing was updated. Lower the learning rate, clip, or run with "
-                          "--check-nan to find the op that made it",
+  throw Error(fmt::format("loss {} or gradient norm {} is not finite; nothing was updated. Look for NaN in the data, lower the "
+                          "learning rate, clip, or run with --check-nan to find the input or op that it came from",
                           report.loss, report.grad_norm),
               {.step = report.step});
 }
@@ -148,7 +148,7 @@ EvalReport Executor::evaluate(const DataSource& data) {
     weight += fields[kReportSumWeight];
   }
   const bool divided = divides_by_weight(p, Program::eval_end);
-  return {divided && weight != 0 ? sum / weight : sum, weight, all * count};
+  return {divided ? sum / weight : sum, weight, all * count};  // weight 0: NaN, as no sample counted
 }
 
 HostTensor Executor::gradient(int parameter) {

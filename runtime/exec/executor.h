@@ -27,7 +27,7 @@ struct StepReport {
 };
 
 struct EvalReport {
-  double loss = 0, weight = 0;
+  double loss = 0, weight = 0;  // a mean of no label is NaN
   int64_t samples = 0;
 };
 

@@ -94,9 +94,10 @@ void prepare_rank(Rank& rank, const RankBackend& backend, Kernel (*kernel_of)(Op
 // Check modes (check_memory.cc, check_values.cc).
 inline constexpr int64_t kCanaryBytes = 4096;
 void fill_canaries(Rank& rank);
-void check_canaries(const Rank& rank);          // throws Error naming the arena
-void fill_transient(Rank& rank, Program next);  // all bytes that hold nothing when the program starts
-int64_t touched_transient(const Rank& rank);    // bytes up to the highest one written since fill_transient
-void check_outputs(const PreparedStep& step);   // throws Error naming the first NaN or Inf
+void check_canaries(const Rank& rank);                              // throws Error naming the arena
+void fill_transient(Rank& rank, Program next);                      // all bytes that hold nothing when the program starts
+int64_t touched_transient(const Rank& rank);                        // bytes up to the highest one written since fill_transient
+void check_outputs(const PreparedStep& step);                       // throws Error naming the first NaN or Inf
+void check_input(const TensorView& view, const std::string& name);  // NaN alone; contiguous
 
 }  // namespace zeroplan

@@ -14,6 +14,7 @@ void read_inputs(Rank& rank, const Job& job, Program program, int64_t micro_batc
   for (size_t i = 0; i < rank.inputs.size(); ++i) {
     try {
       job.data->read(static_cast<int>(i), first, count, job.order, rank.inputs[i]);
+      if (rank.core->options.check_nan) check_input(rank.inputs[i], rank.plan->inputs[i].name);
     } catch (...) {
       ErrorContext place{.rank = rank.index,
                          .step = rank.scalars.step,

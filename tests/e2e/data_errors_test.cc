@@ -133,6 +133,27 @@ TEST(Data, CheckNanNamesTheFirstOp) {
   }
 }
 
+TEST(Data, CheckNanNamesTheInput) {
+  HostTensor x = random_tensor({4, 2}, 1);
+  x.set(5, std::numeric_limits<double>::quiet_NaN());
+  ExecutorOptions check;
+  check.check_nan = true;
+  const TinyCase tiny(tiny_linear({2}, {1, 1}), {{"x", x}});
+  EXPECT_THAT(error_of([&] { train(tiny, sgd_compile(4, 2, 3, 4), sgd_run(0.1, 1), check); }),
+              AllOf(HasSubstr("data of input x"), HasSubstr("element 1"), HasSubstr("micro-batch 2")));
+}
+
+TEST(T13, AnEvaluationWithoutALabelIsNoPerfectLoss) {
+  const TinyCase none(classifier(), {{"x", random_tensor({4, 3}, 1)}, {"labels", labels({-100, -100, -100, -100})}});
+  CompileOptions options = sgd_compile(4, 2, 3, 2);
+  options.eval = true;
+  const Plan plan = none.compile(options);
+  const auto executor = make_executor(plan);
+  const EvalReport report = executor->evaluate(*none.data(plan));
+  EXPECT_EQ(report.weight, 0);
+  EXPECT_TRUE(std::isnan(report.loss)) << report.loss;
+}
+
 // A window without a valid token changes nothing and says so.
 TEST(T13, WindowOfWeightZero) {
   const TinyCase none(classifier(), {{"x", random_tensor({4, 3}, 1)}, {"labels", labels({-100, -100, -100, -100})}});
