@@ -2,6 +2,7 @@
 // Strided runs of any element type, read into and written from a block of T.
 #include <type_traits>
 
+#include "base/dtype.h"
 #include "base/tensor_view.h"
 
 namespace zeroplan::ZP_KERNEL_NAMESPACE {
@@ -39,28 +40,15 @@ inline void fetch_run(const From* from, int64_t stride, int64_t n, T* to) {
   }
 }
 
-template <typename Fn>
-inline void visit_element(DType dtype, const Fn& fn) {
-  switch (dtype) {
-    case DType::f64: return fn(double{});
-    case DType::i64: return fn(int64_t{});
-    case DType::i32: return fn(int32_t{});
-    case DType::u8: return fn(uint8_t{});
-    case DType::boolean: return fn(bool{});
-    case DType::f32: return fn(float{});
-  }
-  unhandled_dtype(dtype);
-}
-
 // to[0…n) from the elements at offset, offset + stride, …
 template <typename T>
 inline void fetch(const TensorView& view, int64_t offset, int64_t stride, int64_t n, T* to) {
-  visit_element(view.dtype, [&](auto zero) { fetch_run(static_cast<const decltype(zero)*>(view.data) + offset, stride, n, to); });
+  visit_dtype(view.dtype, [&](auto zero) { fetch_run(static_cast<const decltype(zero)*>(view.data) + offset, stride, n, to); });
 }
 
 template <typename T>
 inline void put(const T* from, int64_t n, const TensorView& view, int64_t offset, int64_t stride) {
-  visit_element(view.dtype, [&](auto zero) {
+  visit_dtype(view.dtype, [&](auto zero) {
     using To = decltype(zero);
     To* to = static_cast<To*>(view.data) + offset;
     if (stride == 1)
