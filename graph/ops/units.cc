@@ -28,12 +28,18 @@ void expect_parameters(const Graph& graph, const Node& node, const Unit& unit, D
   }
 }
 
+// Operand i of the node, a flat buffer of the unit.
+const Value& flat_operand(const Graph& graph, const Node& node, int i, std::string_view what, DType dtype, int64_t elements) {
+  const Value& value = operand(graph, node, i, what);
+  expect_dtype(value, dtype, what);
+  expect_shape(value, {elements}, what);
+  return value;
+}
+
 std::vector<OutputType> infer_unit_view(const Graph& graph, const Node& node) {
   expect_inputs(node, 1, 1);
   const Unit& unit = unit_of(graph, node);
-  const Value& buffer = operand(graph, node, 0, "weights");
-  expect_dtype(buffer, unit.dtype, "weights");
-  expect_shape(buffer, {unit.padded_elements}, "weights");
+  flat_operand(graph, node, 0, "weights", unit.dtype, unit.padded_elements);
   return parameter_types(graph, unit);
 }
 
@@ -42,9 +48,7 @@ std::vector<OutputType> infer_gather_weights(const Graph& graph, const Node& nod
   expect_inputs(node, 1, 1);
   const Unit& unit = unit_of(graph, node);
   const bool sharded = unit.weights == Placement::sharded;
-  const Value& buffer = operand(graph, node, 0, "weights");
-  expect_dtype(buffer, unit.dtype, "weights");
-  expect_shape(buffer, {sharded ? unit.shard_elements : unit.padded_elements}, "weights");
+  const Value& buffer = flat_operand(graph, node, 0, "weights", unit.dtype, sharded ? unit.shard_elements : unit.padded_elements);
   return sharded ? parameter_types(graph, unit) : std::vector<OutputType>{{buffer.dtype, buffer.shape}};
 }
 
@@ -52,9 +56,7 @@ std::vector<OutputType> infer_gather_weights(const Graph& graph, const Node& nod
 std::vector<OutputType> infer_gather_gradient(const Graph& graph, const Node& node) {
   expect_inputs(node, 1, 1);
   const Unit& unit = unit_of(graph, node);
-  const Value& shard = operand(graph, node, 0, "gradient shard");
-  expect_dtype(shard, unit.gradient_dtype, "gradient shard");
-  expect_shape(shard, {unit.shard_elements}, "gradient shard");
+  const Value& shard = flat_operand(graph, node, 0, "gradient shard", unit.gradient_dtype, unit.shard_elements);
   return {{shard.dtype, {unit.padded_elements}}};
 }
 
@@ -64,11 +66,7 @@ std::vector<OutputType> infer_reduce_scatter(const Graph& graph, const Node& nod
   const Unit& unit = unit_of(graph, node);
   const int count = static_cast<int>(unit.parameters.size());
   expect_inputs(node, 1 + count, 2 + count);
-  if (has_input(node, 0)) {
-    const Value& shard = operand(graph, node, 0, "gradient shard");
-    expect_dtype(shard, unit.gradient_dtype, "gradient shard");
-    expect_shape(shard, {unit.shard_elements}, "gradient shard");
-  }
+  if (has_input(node, 0)) flat_operand(graph, node, 0, "gradient shard", unit.gradient_dtype, unit.shard_elements);
   expect_parameters(graph, node, unit, unit.gradient_dtype, 1);
   if (has_input(node, 1 + count)) expect_shape(operand(graph, node, 1 + count, "padding token"), {unit.padded_elements}, "padding token");
   return {{unit.gradient_dtype, {unit.shard_elements}}};
