@@ -26,6 +26,7 @@ Core::Core(std::vector<std::shared_ptr<const Plan>> plans, const WeightReader& w
   backend_ = options.backend(plan(), std::chrono::milliseconds(options.collective_deadline_ms));
   if (plans_.size() == 1) plans_.resize(backend_.ranks.size(), plans_[0]);
   require_equal_plans(plans_, backend_.ranks);
+  digest_ = plan_digest(plan());
   extents = unit_extents(plan());
   for (const RankBackend& own : backend_.ranks) {
     auto& rank = ranks_.emplace_back(std::make_unique<Rank>());
@@ -75,7 +76,7 @@ void Core::work(Rank& rank, const Job& job) {
     if (failed()) return;
     switch (job.kind) {
       case Job::Kind::load:
-        compare_digest(rank);
+        compare_digest(rank, digest_);
         load_constants(rank);
         run_program(rank, Program::load, false, plan().header.ranks);
         break;

@@ -64,6 +64,7 @@ class Core {
 
   std::vector<std::shared_ptr<const Plan>> plans_;  // those that the ranks hold
   const Plan* plan_;
+  std::string digest_;  // of the plan
   Backend backend_;
   std::vector<std::unique_ptr<Rank>> ranks_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
@@ -92,7 +93,7 @@ ErrorContext place_of(const PreparedStep& step);
 // What `other` differs in from `first`, the first entry found; empty where equal (plan_difference.cc).
 std::string plan_difference(const Plan& first, const Plan& other);
 void require_equal_plans(const std::vector<std::shared_ptr<const Plan>>& plans, const std::vector<RankBackend>& ranks);
-// Compares the plan with that of rank 0, wherever that runs.
-void compare_digest(Rank& rank);
+// Compares the digest of this process's plan with that of rank 0, wherever that runs.
+void compare_digest(Rank& rank, const std::string& own);
 
 }  // namespace zeroplan

@@ -97,8 +97,7 @@ void require_equal_plans(const std::vector<std::shared_ptr<const Plan>>& plans, 
   }
 }
 
-void compare_digest(Rank& rank) {
-  const std::string own = plan_digest(*rank.plan);
+void compare_digest(Rank& rank, const std::string& own) {
   std::string first(own.size(), ' ');
   const auto bytes = static_cast<int64_t>(own.size());
   const std::unique_ptr<DeviceMemory> memory = rank.device->alloc(bytes);
