@@ -118,7 +118,7 @@ class Import {
     check_apart(out_.graph, once[output], options_.micro_batches);
     MoreSamples more{once[output], {}};
     if (options_.micro_batches > 1 && !dims_.sample_symbol.empty() && dims_.samples > 0)
-      more = read_more_samples({model_, files_, roles, options_, spec}, {out_.graph, output, once, dims_.samples});
+      more = read_more_samples({model_, files_, roles, options_, spec, dims_.sample_symbol}, {out_.graph, output, once, dims_.samples});
     decoder.build().set_origin("loss");
     if (const Value& value = out_.graph.value(output);
         spec.kind == LossSpec::Kind::output && (!is_floating(value.dtype) || elements(value.shape) != 1))

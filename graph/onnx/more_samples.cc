@@ -38,8 +38,7 @@ class Reading {
   static BoundDims bind(const ModelSource& source, int64_t samples) {
     ImportOptions options = source.options;
     options.samples = samples;
-    const std::string symbol = bind_dims(source.model.graph, source.options, source.spec.labels).sample_symbol;
-    if (options.dims.count(symbol)) options.dims[symbol] = samples;
+    if (options.dims.count(source.sample_symbol)) options.dims[source.sample_symbol] = samples;
     return bind_dims(source.model.graph, options, source.spec.labels);
   }
 

@@ -1,6 +1,7 @@
 #pragma once
 // The same model with more samples than a micro-batch has: what that tells of how it treats them.
 #include <map>
+#include <string>
 
 #include "graph/onnx/graph_decoder.h"
 #include "graph/onnx/loss.h"
@@ -15,6 +16,7 @@ struct ModelSource {
   const RolePlan& roles;
   const ImportOptions& options;
   const LossSpec& spec;
+  const std::string& sample_symbol;  // the dim that counts samples
 };
 
 struct MoreSamples {
