@@ -55,7 +55,7 @@ Decoder find_decoder(const OnnxNode& node);
 bool decode_constant_only(DecodeContext& c);
 
 // The families; each adds its operators.
-using DecoderTable = std::map<std::string_view, Decoder>;
+using DecoderTable = std::map<std::string, Decoder, std::less<>>;  // key: operator, or domain::operator outside the default domain
 void add_elementwise_decoders(DecoderTable& table);
 void add_shape_decoders(DecoderTable& table);
 void add_slice_decoders(DecoderTable& table);
@@ -66,5 +66,26 @@ void add_attention_decoders(DecoderTable& table);
 void add_rotary_decoders(DecoderTable& table);
 void add_loss_decoders(DecoderTable& table);
 void add_constant_decoders(DecoderTable& table);
+void add_activation_decoders(DecoderTable& table);
+void add_arithmetic_decoders(DecoderTable& table);
+void add_arg_decoders(DecoderTable& table);
+void add_bit_decoders(DecoderTable& table);
+void add_conv_decoders(DecoderTable& table);
+void add_einsum_decoders(DecoderTable& table);
+void add_gather_nd_decoders(DecoderTable& table);
+void add_grid_decoders(DecoderTable& table);
+void add_loss_forms_decoders(DecoderTable& table);
+void add_microsoft_decoders(DecoderTable& table);
+void add_normalize_decoders(DecoderTable& table);
+void add_optimizer_decoders(DecoderTable& table);
+void add_pad_decoders(DecoderTable& table);
+void add_pool_decoders(DecoderTable& table);
+void add_quantize_decoders(DecoderTable& table);
+void add_random_decoders(DecoderTable& table);
+void add_recurrent_decoders(DecoderTable& table);
+void add_resize_decoders(DecoderTable& table);
+void add_scatter_decoders(DecoderTable& table);
+void add_signal_decoders(DecoderTable& table);
+void add_sort_decoders(DecoderTable& table);
 
 }  // namespace zeroplan

@@ -55,10 +55,30 @@ Decoder find_decoder(const OnnxNode& node) {
     add_rotary_decoders(t);
     add_loss_decoders(t);
     add_constant_decoders(t);
+    add_activation_decoders(t);
+    add_arithmetic_decoders(t);
+    add_arg_decoders(t);
+    add_bit_decoders(t);
+    add_conv_decoders(t);
+    add_einsum_decoders(t);
+    add_gather_nd_decoders(t);
+    add_grid_decoders(t);
+    add_loss_forms_decoders(t);
+    add_microsoft_decoders(t);
+    add_normalize_decoders(t);
+    add_optimizer_decoders(t);
+    add_pad_decoders(t);
+    add_pool_decoders(t);
+    add_quantize_decoders(t);
+    add_random_decoders(t);
+    add_recurrent_decoders(t);
+    add_resize_decoders(t);
+    add_scatter_decoders(t);
+    add_signal_decoders(t);
+    add_sort_decoders(t);
     return t;
   }();
-  if (!node.domain.empty()) return nullptr;
-  const auto found = table.find(node.op);
+  const auto found = table.find(node.domain.empty() ? node.op : node.domain + "::" + node.op);
   return found == table.end() ? nullptr : found->second;
 }
 
