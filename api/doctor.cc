@@ -105,7 +105,30 @@ double loss_after(const ModelFile& file, const CompileOptions& options, const Op
   return run_training(*executor, *data, nullptr, run, [](const RunEvent&) {}).last_loss;
 }
 
+// What was decided, and the options that decide otherwise.
+struct Decision {
+  std::string text;
+  std::vector<std::string> tie, untie;
+};
+
 std::string quoted(const std::string& name) { return "^" + RE2::QuoteMeta(name) + "$"; }
+
+std::vector<Decision> find_decisions(const Plan& plan) {
+  std::vector<Decision> decisions;
+  std::map<std::string, std::vector<std::string>> splits;  // merged initializer -> parameters made of it
+  for (const PlanParameter& p : plan.parameters) {
+    const Parameter& parameter = p.parameter;
+    if (!parameter.split_uses.empty()) splits[parameter.source.initializer].push_back(parameter.name);
+    if (parameter.aliases.empty()) continue;
+    std::vector<std::string> names = {parameter.source.initializer};
+    for (const ParameterAlias& alias : parameter.aliases) names.push_back(alias.initializer);
+    Decision& tie = decisions.emplace_back(Decision{fmt::format("'{}' are one parameter", fmt::join(names, "' and '")), {}, {}});
+    for (const std::string& name : names) tie.untie.push_back(quoted(name));
+  }
+  for (const auto& [merged, names] : splits)
+    decisions.push_back({fmt::format("'{}' are split from '{}'", fmt::join(names, "', '"), merged), {quoted(merged)}, {}});
+  return decisions;
+}
 
 }  // namespace
 
@@ -129,26 +152,13 @@ std::vector<DirectionCheck> check_directions(const ModelFile& file, CompileOptio
 
 std::vector<DecisionEffect> decision_effects(const ModelFile& file, CompileOptions options, const OpenData& data, int64_t steps) {
   std::vector<DecisionEffect> effects;
-  const Plan plan = compile(file, options);
-  double loss = NAN;
-  for (const PlanParameter& p : plan.parameters) {
-    const Parameter& parameter = p.parameter;
-    const bool tied = !parameter.aliases.empty();
-    if (!tied && parameter.split_uses.empty()) continue;
-    if (std::isnan(loss)) loss = loss_after(file, options, data, steps);
+  const std::vector<Decision> decisions = find_decisions(compile(file, options));
+  const double loss = decisions.empty() ? 0 : loss_after(file, options, data, steps);
+  for (const Decision& decision : decisions) {
     CompileOptions other = options;
-    DecisionEffect effect{"", loss};
-    if (tied) {
-      std::vector<std::string> names = {parameter.source.initializer};
-      for (const ParameterAlias& alias : parameter.aliases) names.push_back(alias.initializer);
-      effect.text = fmt::format("'{}' are one parameter", fmt::join(names, "' and '"));
-      for (const std::string& name : names) other.untie.push_back(quoted(name));
-    } else {
-      effect.text = fmt::format("'{}' is a parameter of its own, split from '{}'", parameter.name, parameter.source.initializer);
-      other.tie.push_back(quoted(parameter.source.initializer));
-    }
-    effect.otherwise = loss_after(file, other, data, steps);
-    effects.push_back(std::move(effect));
+    other.tie.insert(other.tie.end(), decision.tie.begin(), decision.tie.end());
+    other.untie.insert(other.untie.end(), decision.untie.begin(), decision.untie.end());
+    effects.push_back({decision.text, loss, loss_after(file, other, data, steps)});
   }
   return effects;
 }

@@ -6,6 +6,8 @@
 #include "api/doctor.h"
 #include "base/counted.h"
 #include "base/error.h"
+#include "base/temporary_folder.h"
+#include "runtime/data/npy_writer.h"
 #include "tools/commands.h"
 #include "tools/compile_arguments.h"
 #include "tools/console.h"
@@ -91,12 +93,24 @@ class Doctor {
     CompileOptions options = options_;
     options.outputs = model_.output_names();
     options.loss.clear();
+    options.ranks = options.micro_batches = 1;
     const Plan plan = compile(model_, options);
     const std::unique_ptr<DataSource> data = open_data(plan);
-    const std::unique_ptr<Executor> executor = make_executor(plan, {}, model_.weights());
-    const std::map<std::string, HostTensor> ours = predict(*executor, *data);
-    const auto theirs = run_onnxruntime(arguments_.python, arguments_.model, arguments_.data, options.outputs);
-    for (const auto& [name, values] : ours) compare_output(name, values, theirs.at(name), *version);
+    const TemporaryFolder batch;
+    write_first_batch(plan, *data, batch.path());
+    const auto theirs = run_onnxruntime(arguments_.python, arguments_.model, batch.path(), options.outputs);
+    make_executor(plan, {}, model_.weights())->predict(*data, 0, nullptr, [&](int64_t, const PlanOutput& output, const HostTensor& values) {
+      compare_output(output.name, values, theirs.at(output.name), *version);
+    });
+  }
+
+  void write_first_batch(const Plan& plan, const DataSource& data, const std::string& folder) const {
+    for (size_t i = 0; i < plan.inputs.size(); ++i) {
+      HostTensor values(plan.inputs[i].dtype, plan.inputs[i].shape);
+      data.read(static_cast<int>(i), 0, plan.header.batch, nullptr, values.view());
+      write_npy(folder + "/" + plan.inputs[i].name + ".npy", values);
+    }
+    for (const auto& [name, values] : options_.bind) write_npy(folder + "/" + name + ".npy", values);
   }
 
   void compare_output(const std::string& name, const HostTensor& ours, const HostTensor& theirs, const std::string& version) {

@@ -1,5 +1,6 @@
 #include "tools/onnxruntime.h"
 
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/output_file.h"
+#include "base/temporary_folder.h"
 #include "runtime/data/npy.h"
 
 namespace zeroplan {
@@ -31,32 +33,16 @@ model, data, out, names = sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4:]
 options = onnxruntime.SessionOptions()
 options.log_severity_level = 3
 session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+types = {"float": "float32", "double": "float64"}
 feed = {}
 for entry in session.get_inputs():
     path = os.path.join(data, entry.name + ".npy")
     if os.path.exists(path):
-        feed[entry.name] = numpy.load(path)
+        name = entry.type[len("tensor("):-1]
+        feed[entry.name] = numpy.load(path).astype(types.get(name, name))
 for index, values in enumerate(session.run(names, feed)):
     numpy.save(os.path.join(out, "%d.npy" % index), numpy.asarray(values, dtype=numpy.float64, order="C"))
 )";
-
-// A folder of its own that goes when this goes.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (fs::temp_directory_path() / "zeroplan-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw Error(fmt::format("cannot make a folder {}: {}", name, std::strerror(errno)));
-    path_ = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 struct Finished {
   int code = -1;
@@ -70,13 +56,14 @@ Finished run_python(const std::string& python, const std::string& script, std::v
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
-  const pid_t child = fork();
+  const int sink = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  const pid_t child = sink < 0 ? -1 : fork();
   if (child < 0) throw Error(fmt::format("cannot start {}: {}", python, std::strerror(errno)));
   if (child == 0) {
-    const bool redirected = freopen(log.c_str(), "w", stdout) != nullptr && dup2(STDOUT_FILENO, STDERR_FILENO) >= 0;
-    if (redirected) execvp(argv[0], argv.data());
+    if (dup2(sink, STDOUT_FILENO) >= 0 && dup2(sink, STDERR_FILENO) >= 0) execvp(argv[0], argv.data());
     _exit(127);
   }
+  close(sink);
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
@@ -108,12 +95,12 @@ std::optional<std::string> onnxruntime_version(const std::string& python) {
 std::map<std::string, HostTensor> run_onnxruntime(const std::string& python, const std::string& model, const std::string& folder,
                                                   const std::vector<std::string>& outputs) {
   const TemporaryFolder own;
-  std::vector<std::string> arguments = {model, folder, own.path().string()};
+  std::vector<std::string> arguments = {model, folder, own.path()};
   arguments.insert(arguments.end(), outputs.begin(), outputs.end());
   const Finished finished = run_python(python, kRun, arguments, own.path());
   if (finished.code != 0) throw Error(fmt::format("ONNX Runtime cannot run {}: {}", model, last_line(finished.output)));
   std::map<std::string, HostTensor> results;
-  for (size_t i = 0; i < outputs.size(); ++i) results[outputs[i]] = read_doubles(own.path() / fmt::format("{}.npy", i));
+  for (size_t i = 0; i < outputs.size(); ++i) results[outputs[i]] = read_doubles(fs::path(own.path()) / fmt::format("{}.npy", i));
   return results;
 }
 
