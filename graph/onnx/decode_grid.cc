@@ -1,12 +1,12 @@
-// GridSample, AffineGrid.
+// GridSample, AffineGrid; the table of the operators on places in images.
 #include <algorithm>
 #include <numeric>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "graph/onnx/boxes.h"
 #include "graph/onnx/decode.h"
-#include "graph/onnx/roi_align.h"
 #include "graph/onnx/take.h"
 
 namespace zeroplan {
@@ -210,6 +210,7 @@ void add_grid_decoders(DecoderTable& t) {
   t["GridSample"] = grid_sample;
   t["AffineGrid"] = affine_grid;
   t["RoiAlign"] = decode_roi_align;
+  t["NonMaxSuppression"] = decode_non_max_suppression;
 }
 
 }  // namespace zeroplan

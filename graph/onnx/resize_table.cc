@@ -17,7 +17,7 @@ double original_place(const ResizeRules& rules, const ResizeAxis& axis, int64_t 
   if (mode == "half_pixel") return (x + 0.5) / axis.scale - 0.5;
   if (mode == "asymmetric") return x / axis.scale;
   if (mode == "align_corners") return axis.to == 1 ? 0 : x * (size - 1) / (to - 1);
-  if (mode == "pytorch_half_pixel") return axis.to == 1 ? -0.5 : (x + 0.5) / axis.scale - 0.5;
+  if (mode == "pytorch_half_pixel") return axis.to == 1 ? 0 : (x + 0.5) / axis.scale - 0.5;
   if (mode == "half_pixel_symmetric") {
     const double adjustment = to / (axis.scale * size);
     return size / 2 * (1 - adjustment) + (x + 0.5) / axis.scale - 0.5;

@@ -1,5 +1,5 @@
 // RoiAlign: bilinear samples at fixed places of each region's bins, averaged or maximised.
-#include "graph/onnx/roi_align.h"
+#include "graph/onnx/boxes.h"
 
 #include <cmath>
 
