@@ -34,22 +34,6 @@ const std::map<std::string_view, Scalar>& scalar_functions() {
   return table;
 }
 
-void reduce_product(DecodeContext& c) {
-  const HostTensor& x = c.constant(0, "operand");
-  HostTensor y(x.dtype(), c.attr_int("keepdims", 1) ? Shape(x.shape().size(), 1) : Shape{});
-  if (is_floating(x.dtype())) {
-    double product = 1;
-    for (int64_t i = 0; i < x.count(); ++i) product *= x.get(i);
-    y.set(0, product);
-  } else {
-    int64_t product = 1;
-    for (int64_t i = 0; i < x.count(); ++i)
-      if (__builtin_mul_overflow(product, x.get_int(i), &product)) throw Error("its product overflows 64 bits");
-    y.set_int(0, product);
-  }
-  c.out(0, c.build.constant(std::move(y)));
-}
-
 void modulo(DecodeContext& c) {
   const HostTensor &a = c.constant(0, "operand"), &b = c.constant(1, "operand");
   if (is_floating(a.dtype()) || a.shape() != b.shape()) throw Error("only integer operands of equal shape are supported");
@@ -70,7 +54,6 @@ bool decode_constant_only(DecodeContext& c) {
   for (int i = 0; i < c.count(); ++i)
     if (!c.has(i) || !c.build.is_constant(c.in(i))) return false;
   if (c.node.op == "Mod") return modulo(c), true;
-  if (c.node.op == "ReduceProd" && c.count() == 1 && !c.node.find("axes")) return reduce_product(c), true;
   const auto found = scalar_functions().find(c.node.op);
   if (found == scalar_functions().end()) return false;
   HostTensor y = c.constant(0, "operand");

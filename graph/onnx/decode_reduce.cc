@@ -59,6 +59,7 @@ void add_reduce_decoders(DecoderTable& t) {
   t["ReduceMean"] = reduce<OpKind::reduce_mean>;
   t["ReduceMax"] = reduce<OpKind::reduce_max>;
   t["ReduceMin"] = reduce_min;
+  t["ReduceProd"] = reduce<OpKind::reduce_prod>;
   t["ReduceSumSquare"] = reduce_sum_square;
   t["ReduceL2"] = reduce_l2;
   t["ReduceL1"] = reduce_l1;

@@ -50,16 +50,6 @@ OpDef bit_or_def() { return pending_def(); }
 
 OpDef bit_xor_def() { return pending_def(); }
 
-OpDef reduce_prod_def() { return pending_def(); }
-
-OpDef arg_max_def() { return pending_def(); }
-
-OpDef cumsum_def() { return pending_def(); }
-
-OpDef top_k_def() { return pending_def(); }
-
-OpDef scatter_def() { return pending_def(); }
-
 OpDef conv_def() { return pending_def(); }
 
 OpDef conv_grad_input_def() { return pending_def(); }

@@ -41,16 +41,6 @@ void bit_or_kernel(const KernelArgs&) {}
 
 void bit_xor_kernel(const KernelArgs&) {}
 
-void reduce_prod_kernel(const KernelArgs&) {}
-
-void arg_max_kernel(const KernelArgs&) {}
-
-void cumsum_kernel(const KernelArgs&) {}
-
-void top_k_kernel(const KernelArgs&) {}
-
-void scatter_kernel(const KernelArgs&) {}
-
 void conv_kernel(const KernelArgs&) {}
 
 void conv_grad_input_kernel(const KernelArgs&) {}
