@@ -3,13 +3,7 @@
 
 namespace zeroplan {
 
-void add_activation_decoders(DecoderTable&) {}
-
-void add_arithmetic_decoders(DecoderTable&) {}
-
 void add_arg_decoders(DecoderTable&) {}
-
-void add_bit_decoders(DecoderTable&) {}
 
 void add_conv_decoders(DecoderTable&) {}
 
@@ -40,8 +34,6 @@ void add_recurrent_decoders(DecoderTable&) {}
 void add_resize_decoders(DecoderTable&) {}
 
 void add_scatter_decoders(DecoderTable&) {}
-
-void add_signal_decoders(DecoderTable&) {}
 
 void add_sort_decoders(DecoderTable&) {}
 
