@@ -54,7 +54,7 @@ void cast(DecodeContext& c) {
   const int type = static_cast<int>(c.attr_int("to", 0));
   const ValueId x = c.in(0);
   // Narrow integers live in wider ones: only values that fit may pass, so such casts are refused where they could wrap.
-  const bool narrow = type == kOnnxInt8 || type == kOnnxInt16 || type == kOnnxUint16;
+  const bool narrow = type == kOnnxInt8 || type == kOnnxInt16 || type == kOnnxUint16 || type == kOnnxUint32 || type == kOnnxUint64;
   if (narrow) throw Error(fmt::format("it casts to {}, which is not supported", onnx_type_name(type)));
   c.out(0, c.build.cast(x, wanted_type(c, type)));
 }

@@ -240,11 +240,11 @@ OpDef logical_and_def() { return binary_def(zero_vjp); }
 OpDef logical_or_def() { return binary_def(zero_vjp); }
 OpDef modulo_def() { return binary_def(remainder_vjp); }
 OpDef remainder_def() { return binary_def(remainder_vjp); }
-OpDef shift_left_def() { return binary_def(nullptr); }
-OpDef shift_right_def() { return binary_def(nullptr); }
-OpDef bit_and_def() { return binary_def(nullptr); }
-OpDef bit_or_def() { return binary_def(nullptr); }
-OpDef bit_xor_def() { return binary_def(nullptr); }
+OpDef shift_left_def() { return binary_def(zero_vjp); }
+OpDef shift_right_def() { return binary_def(zero_vjp); }
+OpDef bit_and_def() { return binary_def(zero_vjp); }
+OpDef bit_or_def() { return binary_def(zero_vjp); }
+OpDef bit_xor_def() { return binary_def(zero_vjp); }
 OpDef relu_grad_def() { return gradient_def(); }
 OpDef gelu_grad_def() { return gradient_def(); }
 OpDef silu_grad_def() { return gradient_def(); }
