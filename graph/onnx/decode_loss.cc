@@ -1,4 +1,5 @@
 // SoftmaxCrossEntropyLoss and NegativeLogLikelihoodLoss: scores [N, C, d…], labels [N, d…], weights of the classes [C] or none.
+#include <limits>
 #include <numeric>
 #include <optional>
 
@@ -73,10 +74,13 @@ void check_weights(DecodeContext& c) {
     throw Error(fmt::format("its weights of shape {} do not fit {} classes", to_string(c.shape(2)), c.shape(0)[1]));
 }
 
+// A label that is no class gives NaN, which ends a run, as there is nothing to pick.
 void negative_log_likelihood(DecodeContext& c) {
   const Rows r = rows_of(c);
   check_weights(c);
-  reduce_losses(c, r, -picked(r, r.scores));
+  const Term known = r.labels >= 0 && r.labels < static_cast<double>(c.shape(0)[1]);
+  const Term at_label = picked(r, r.scores), nothing = at_label.number(std::numeric_limits<double>::quiet_NaN());
+  reduce_losses(c, r, -where(r.counts ? known || !*r.counts : known, at_label, nothing));
 }
 
 // log_prob = scores - lse, in the place of the scores.
