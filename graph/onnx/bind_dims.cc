@@ -170,9 +170,10 @@ BoundDims bind_dims(const OnnxGraph& whole, const ImportOptions& options, const 
   return out;
 }
 
-ModelPeek peek_dims(const OnnxGraph& graph, const std::map<std::string, int>& sample_axes) {
+ModelPeek peek_dims(const OnnxGraph& graph, const std::map<std::string, int>& sample_axes, const std::map<std::string, HostTensor>& bind) {
   ImportOptions options;
   options.sample_axes = sample_axes;
+  options.bind = bind;
   const BoundDims bound = bind_dims(graph, options);
   ModelPeek peek;
   peek.baked_batch = bound.baked_batch;

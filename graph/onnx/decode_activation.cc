@@ -37,8 +37,8 @@ void hard_swish(DecodeContext& c) {
   result(c, x * hard_sigmoid(x, 1.0 / 6, 0.5));
 }
 
-// log(1 + e^x) = max(x, 0) + log(1 + e^-|x|)
-Term softplus(Term x) { return apply(OpKind::relu, x) + log(exp(-abs(x)) + 1); }
+// log(1 + e^x) = max(x, 0) + log(1 + e^-|x|); at 0 the maximum has half a slope, and |x| none.
+Term softplus(Term x) { return maximum(x, 0) + log(exp(-abs(x)) + 1); }
 
 void softplus_op(DecodeContext& c) { result(c, softplus(term(c, 0))); }
 

@@ -1,4 +1,5 @@
-// Runs the models of an ONNX backend suite forward and compares their outputs: conformance SUITE_FOLDER [--name PART] [--failures].
+// Runs the models of an ONNX backend suite forward and compares their outputs: conformance SUITE_FOLDER [--name PART] [--failures]
+// [--reference].
 #include <cmath>
 #include <cstdio>
 
@@ -32,12 +33,13 @@ std::string difference(const SuiteTensor& expected, const HostTensor& ours) {
 }
 
 // Empty where the case passes.
-std::string run_case(SuiteCase suite_case) {
+std::string run_case(SuiteCase suite_case, bool reference) {
   try {
     load_case(suite_case);
     const ModelFile file(suite_case.model.string());
     for (const DataSet& set : suite_case.sets) {
-      const auto outputs = evaluate_reference(import_forward(file, set, DType::f32));
+      const Forward forward = import_forward(file, set, DType::f32);
+      const auto outputs = reference ? evaluate_reference(forward) : evaluate_plan(file, forward, DType::f32);
       for (const SuiteTensor& expected : set.outputs)
         if (const std::string text = difference(expected, outputs.at(expected.name)); !text.empty()) return text;
     }
@@ -54,15 +56,16 @@ std::string run_case(SuiteCase suite_case) {
 int main(int argc, char** argv) {
   CLI::App app("Forward conformance on a folder of the ONNX backend suite");
   std::string folder, part;
-  bool failures = false;
+  bool failures = false, reference = false;
   app.add_option("folder", folder, "the suite: a folder of test folders")->required();
   app.add_option("--name", part, "only cases whose name contains this");
   app.add_flag("--failures", failures, "a line per case that fails");
+  app.add_flag("--reference", reference, "by the reference evaluators instead of a plan");
   CLI11_PARSE(app, argc, argv);
   int passed = 0, all = 0;
   for (const SuiteCase& suite_case : list_cases(folder)) {
     if (suite_case.name.find(part) == std::string::npos) continue;
-    const std::string text = run_case(suite_case);
+    const std::string text = run_case(suite_case, reference);
     ++all;
     passed += text.empty();
     if (!text.empty() && failures) fmt::print("{}: {}\n", suite_case.name, text.substr(0, text.find('\n')));
