@@ -172,7 +172,7 @@ void GraphDecoder::run_decoder(const OnnxNode& node, DecodeContext& context) {
   const Decoder decoder = find_decoder(node);
   if (decoder) {
     decoder(context);
-  } else if (!decode_constant_only(context)) {
+  } else {
     bool constant = true;
     for (int i = 0; i < context.count(); ++i) constant = constant && (!context.has(i) || build_.is_constant(context.in(i)));
     (constant ? constant_problems_ : problems_).push_back(unsupported(node, model_.opset));

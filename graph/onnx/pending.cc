@@ -3,12 +3,6 @@
 
 namespace zeroplan {
 
-void add_activation_decoders(DecoderTable&) {}
-
-void add_arithmetic_decoders(DecoderTable&) {}
-
-void add_bit_decoders(DecoderTable&) {}
-
 void add_conv_decoders(DecoderTable&) {}
 
 void add_loss_forms_decoders(DecoderTable&) {}
@@ -26,7 +20,5 @@ void add_quantize_decoders(DecoderTable&) {}
 void add_random_decoders(DecoderTable&) {}
 
 void add_recurrent_decoders(DecoderTable&) {}
-
-void add_signal_decoders(DecoderTable&) {}
 
 }  // namespace zeroplan

@@ -12,44 +12,6 @@ OpDef pending_def() {
 }
 }  // namespace
 
-OpDef ceil_def() { return pending_def(); }
-
-OpDef floor_def() { return pending_def(); }
-
-OpDef round_def() { return pending_def(); }
-
-OpDef tan_def() { return pending_def(); }
-
-OpDef asin_def() { return pending_def(); }
-
-OpDef acos_def() { return pending_def(); }
-
-OpDef atan_def() { return pending_def(); }
-
-OpDef sinh_def() { return pending_def(); }
-
-OpDef cosh_def() { return pending_def(); }
-
-OpDef asinh_def() { return pending_def(); }
-
-OpDef acosh_def() { return pending_def(); }
-
-OpDef atanh_def() { return pending_def(); }
-
-OpDef modulo_def() { return pending_def(); }
-
-OpDef remainder_def() { return pending_def(); }
-
-OpDef shift_left_def() { return pending_def(); }
-
-OpDef shift_right_def() { return pending_def(); }
-
-OpDef bit_and_def() { return pending_def(); }
-
-OpDef bit_or_def() { return pending_def(); }
-
-OpDef bit_xor_def() { return pending_def(); }
-
 OpDef conv_def() { return pending_def(); }
 
 OpDef conv_grad_input_def() { return pending_def(); }

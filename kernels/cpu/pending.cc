@@ -3,44 +3,6 @@
 
 namespace zeroplan::ZP_KERNEL_NAMESPACE {
 
-void ceil_kernel(const KernelArgs&) {}
-
-void floor_kernel(const KernelArgs&) {}
-
-void round_kernel(const KernelArgs&) {}
-
-void tan_kernel(const KernelArgs&) {}
-
-void asin_kernel(const KernelArgs&) {}
-
-void acos_kernel(const KernelArgs&) {}
-
-void atan_kernel(const KernelArgs&) {}
-
-void sinh_kernel(const KernelArgs&) {}
-
-void cosh_kernel(const KernelArgs&) {}
-
-void asinh_kernel(const KernelArgs&) {}
-
-void acosh_kernel(const KernelArgs&) {}
-
-void atanh_kernel(const KernelArgs&) {}
-
-void modulo_kernel(const KernelArgs&) {}
-
-void remainder_kernel(const KernelArgs&) {}
-
-void shift_left_kernel(const KernelArgs&) {}
-
-void shift_right_kernel(const KernelArgs&) {}
-
-void bit_and_kernel(const KernelArgs&) {}
-
-void bit_or_kernel(const KernelArgs&) {}
-
-void bit_xor_kernel(const KernelArgs&) {}
-
 void conv_kernel(const KernelArgs&) {}
 
 void conv_grad_input_kernel(const KernelArgs&) {}
