@@ -52,6 +52,7 @@ constexpr Rule kRules[] = {
     {"CastLike", {0, -1, -1}},
     {"TopK", {0, -1, -1}},
     {"BatchNormalization", {0, 1, 2}},
+    {"MaxUnpool", {0, -1, -1}},
     {"SoftmaxCrossEntropyLoss", {0, -1, -1}},
     {"NegativeLogLikelihoodLoss", {0, -1, -1}},
     {"DFT", {0, -1, -1}},

@@ -3,17 +3,11 @@
 
 namespace zeroplan {
 
-void add_conv_decoders(DecoderTable&) {}
-
 void add_loss_forms_decoders(DecoderTable&) {}
 
 void add_microsoft_decoders(DecoderTable&) {}
 
-void add_normalize_decoders(DecoderTable&) {}
-
 void add_optimizer_decoders(DecoderTable&) {}
-
-void add_pool_decoders(DecoderTable&) {}
 
 void add_quantize_decoders(DecoderTable&) {}
 

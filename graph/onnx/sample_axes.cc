@@ -72,6 +72,10 @@ class Tracker {
       case OpKind::scatter: return scattered(node);
       case OpKind::attention: return attended(node);
       case OpKind::cross_entropy: return entropy(node, output);
+      case OpKind::conv:
+      case OpKind::conv_grad_input: return convolved(node, x);
+      case OpKind::max_pool:
+      case OpKind::average_pool: return x.kind == Kind::axis && (x.axis > 1 || output > 0) ? meet(node) : x;
       default: return meet(node);
     }
   }
@@ -217,6 +221,12 @@ class Tracker {
     const SampleAxis result = aligned(node, node.inputs[0]);
     if (result.kind != Kind::axis || result.axis == 0) return result;
     return result.axis == 1 && shape(node.inputs[0])[1] == shape(node.inputs[1])[1] ? result : meet(node);
+  }
+
+  // One weight for all samples of the batch.
+  SampleAxis convolved(const Node& node, SampleAxis x) const {
+    if (!is(node.inputs[1], Kind::none)) return meet(node);
+    return x.kind == Kind::axis && x.axis > 0 ? meet(node) : x;
   }
 
   SampleAxis entropy(const Node& node, int output) {

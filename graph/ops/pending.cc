@@ -12,22 +12,6 @@ OpDef pending_def() {
 }
 }  // namespace
 
-OpDef conv_def() { return pending_def(); }
-
-OpDef conv_grad_input_def() { return pending_def(); }
-
-OpDef conv_grad_weight_def() { return pending_def(); }
-
-OpDef max_pool_def() { return pending_def(); }
-
-OpDef average_pool_def() { return pending_def(); }
-
-OpDef average_pool_grad_def() { return pending_def(); }
-
-OpDef batch_norm_def() { return pending_def(); }
-
-OpDef batch_norm_grad_def() { return pending_def(); }
-
 OpDef random_uniform_def() { return pending_def(); }
 
 OpDef dropout_def() { return pending_def(); }
