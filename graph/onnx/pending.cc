@@ -35,8 +35,6 @@ void add_quantize_decoders(DecoderTable&) {}
 
 void add_random_decoders(DecoderTable&) {}
 
-void add_recurrent_decoders(DecoderTable&) {}
-
 void add_resize_decoders(DecoderTable&) {}
 
 void add_scatter_decoders(DecoderTable&) {}
