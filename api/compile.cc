@@ -22,6 +22,8 @@ ImportOptions import_options(const CompileOptions& options) {
   import.freeze = options.freeze;
   import.tie = options.tie;
   import.untie = options.untie;
+  import.bind = options.bind;
+  import.outputs = options.outputs;
   return import;
 }
 
@@ -40,6 +42,12 @@ void describe_inputs(Plan& plan, const ImportedModel& model) {
   }
 }
 
+void describe_outputs(Plan& plan, const ImportedModel& model) {
+  for (PlanOutput& output : plan.outputs)
+    for (const ImportedOutput& from : model.outputs)
+      if (from.name == output.name) output.sample_axis = from.sample_axis, output.type = from.type;
+}
+
 void fill_header(Plan& plan, const ImportedModel& model, const CompileOptions& options) {
   plan.header.tool_version = version();
   plan.header.model_path = model.model_path;
@@ -52,7 +60,7 @@ void fill_header(Plan& plan, const ImportedModel& model, const CompileOptions& o
 
 ImportOptions settle_options(const ModelFile& file, CompileOptions& options) {
   check_options(options);
-  resolve_batch(options, file.peek(options.sample_axes).baked_batch);
+  resolve_batch(options, file.peek(options.sample_axes, options.bind).baked_batch);
   return import_options(options);
 }
 
@@ -68,6 +76,7 @@ Plan compile(const ModelFile& file, CompileOptions options, const PassObserver& 
   run_pipeline(graph, options, observer);
   Plan plan = emit_plan(graph, options);
   describe_inputs(plan, model);
+  describe_outputs(plan, model);
   fill_header(plan, model, options);
   plan.header.digest = plan_digest(plan);
   require_verified(plan);

@@ -82,8 +82,6 @@ OpDef dropout_def() { return pending_def(); }
 
 OpDef dropout_grad_def() { return pending_def(); }
 
-OpDef record_output_def() { return pending_def(); }
-
 OpDef record_statistics_def() { return pending_def(); }
 
 OpDef fold_statistics_def() { return pending_def(); }

@@ -73,8 +73,6 @@ void dropout_kernel(const KernelArgs&) {}
 
 void dropout_grad_kernel(const KernelArgs&) {}
 
-void record_output_kernel(const KernelArgs&) {}
-
 void record_statistics_kernel(const KernelArgs&) {}
 
 void fold_statistics_kernel(const KernelArgs&) {}

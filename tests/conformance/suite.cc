@@ -31,7 +31,9 @@ SuiteTensor read_tensor(const fs::path& path, const onnx::ValueInfoProto& info) 
   if (!proto.ParseFromString(read_bytes(path))) throw Error(fmt::format("{} holds no tensor", path.string()));
   OnnxTensor tensor;
   tensor.name = info.name();
-  tensor.type = proto.data_type();
+  // The suite writes bfloat16 as its bits.
+  const bool bits = type.tensor_type().elem_type() == kOnnxBfloat16 && proto.data_type() == kOnnxUint16;
+  tensor.type = bits ? kOnnxBfloat16 : proto.data_type();
   tensor.shape = tensor_shape(proto);
   if (tensor.type == kOnnxString) throw Error(fmt::format("'{}' is a tensor of strings", info.name()));
   tensor.bytes = tensor_contents(proto);
