@@ -62,6 +62,7 @@ void add_matrix_decoders(DecoderTable& table);
 void add_norm_decoders(DecoderTable& table);
 void add_attention_decoders(DecoderTable& table);
 void add_rotary_decoders(DecoderTable& table);
+void add_legacy_decoders(DecoderTable& table);
 void add_loss_decoders(DecoderTable& table);
 void add_constant_decoders(DecoderTable& table);
 void add_activation_decoders(DecoderTable& table);

@@ -31,7 +31,18 @@ class GraphDecoder {
   void decode_nodes(const OnnxGraph& graph, const std::set<std::string>& wanted);
   void decode_node(const OnnxNode& node);
   void run_decoder(const OnnxNode& node, DecodeContext& context);
+  bool decode_control(const OnnxNode& node, const std::vector<ValueId>& inputs);  // false: the node is no control flow
   void decode_if(const OnnxNode& node, const std::vector<ValueId>& inputs);
+  void decode_loop(const OnnxNode& node, const std::vector<ValueId>& inputs);
+  void decode_scan(const OnnxNode& node, const std::vector<ValueId>& inputs);
+  void decode_batch_scan(const OnnxNode& node, const std::vector<ValueId>& inputs);
+  std::vector<ValueId> run_body(const OnnxGraph& body, const std::vector<ValueId>& inputs);
+  std::vector<ValueId> run_branch(const OnnxNode& node, const char* branch);
+  struct ScanPlan;
+  std::vector<ValueId> run_scan(const ScanPlan& plan, std::vector<ValueId> state, const std::vector<ValueId>& sequences,
+                                int64_t length = -1);
+  bool expand_function(const OnnxNode& node, const DecodeContext& context);  // false: its schema has no body
+  void bind_all(const OnnxNode& node, const std::vector<ValueId>& results);
   void block(const OnnxNode& node);
   bool blocked(const OnnxNode& node) const;
   ValueId operand(const OnnxNode& node, int input);
@@ -50,7 +61,10 @@ class GraphDecoder {
   std::map<ValueId, std::string> names_;
   std::set<std::string> blocked_;
   std::vector<std::string> problems_, constant_problems_;
+  int body_depth_ = 0;  // function bodies that are open
 };
+
+bool is_control_flow(const OnnxNode& node);
 
 // Needed nodes without decoder that depend on data or parameters, one line each; needs no shapes.
 std::vector<std::string> unsupported_nodes(const OnnxModel& model, const RolePlan& roles, const std::set<std::string>& wanted);

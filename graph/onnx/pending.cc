@@ -13,6 +13,4 @@ void add_quantize_decoders(DecoderTable&) {}
 
 void add_random_decoders(DecoderTable&) {}
 
-void add_recurrent_decoders(DecoderTable&) {}
-
 }  // namespace zeroplan

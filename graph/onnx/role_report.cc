@@ -107,7 +107,8 @@ void fill_rows(const OnnxModel& model, RolePlan& plan) {
     }
     plan.rows.push_back(std::move(r));
   };
-  for (const OnnxTensor& tensor : model.graph.initializers) row(tensor);
+  for (const OnnxGraph* graph : all_graphs(model.graph))
+    for (const OnnxTensor& tensor : graph->initializers) row(tensor);
   std::set<std::string> listed;
   for (const RoleRow& r : plan.rows) listed.insert(r.initializer);
   for (const Candidate& c : plan.candidates)
