@@ -20,6 +20,8 @@ std::vector<bool> live_values(const Graph& graph) {
     for (ValueId id : node->inputs)
       if (id != kNone) live[id] = true;
   }
+  for (const BatchStatistics& s : graph.statistics)
+    if (live[s.mean]) live[s.running_mean] = live[s.running_variance] = true;
   return live;
 }
 
@@ -103,6 +105,11 @@ std::vector<int> compact(Graph& graph, const std::map<ValueId, std::string>& nam
   out.loss = graph.loss;
   out.loss.sum = moved[out.loss.sum];
   if (out.loss.weight != kNone) out.loss.weight = moved[out.loss.weight];
+  for (BatchStatistics s : graph.statistics) {
+    if (moved[s.mean] == kNone) continue;
+    for (ValueId* id : {&s.mean, &s.variance, &s.running_mean, &s.running_variance}) *id = moved[*id];
+    out.statistics.push_back(s);
+  }
   out.reindex();
   graph = std::move(out);
   return parameters;

@@ -15,7 +15,7 @@ namespace zeroplan {
 class GraphDecoder {
  public:
   // All arguments must outlive the decoder.
-  GraphDecoder(const OnnxModel& model, WeightFiles& files, const RolePlan& roles, DType precision, Graph& graph);
+  GraphDecoder(const OnnxModel& model, WeightFiles& files, const RolePlan& roles, const ImportOptions& options, Graph& graph);
 
   void add_inputs(const BoundDims& dims);
   void decode(const std::set<std::string>& wanted);
@@ -28,7 +28,8 @@ class GraphDecoder {
 
  private:
   void decode_nodes(const OnnxGraph& graph, const std::set<std::string>& wanted);
-  void decode_node(const OnnxNode& node);
+  OnnxNode in_mode(const OnnxNode& node, bool batch) const;
+  void decode_node(const OnnxNode& stored_node);
   void run_decoder(const OnnxNode& node, DecodeContext& context);
   void decode_if(const OnnxNode& node, const std::vector<ValueId>& inputs);
   void block(const OnnxNode& node);
@@ -41,6 +42,7 @@ class GraphDecoder {
   const OnnxModel& model_;
   WeightFiles& files_;
   const RolePlan& roles_;
+  const ImportOptions& options_;
   const DType precision_;
   FoldingBuilder build_;
   std::vector<std::map<std::string, ValueId>> scopes_;

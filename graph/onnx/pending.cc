@@ -33,8 +33,6 @@ void add_pool_decoders(DecoderTable&) {}
 
 void add_quantize_decoders(DecoderTable&) {}
 
-void add_random_decoders(DecoderTable&) {}
-
 void add_recurrent_decoders(DecoderTable&) {}
 
 void add_resize_decoders(DecoderTable&) {}

@@ -49,6 +49,7 @@ class Tracker {
     const SampleAxis x = in[0] == kNone ? SampleAxis{} : axes_[in[0]];
     switch (node.op) {
       case OpKind::broadcast:
+      case OpKind::dropout:
       case OpKind::copy: return aligned(node, node.outputs[output]);
       case OpKind::reshape: return reshaped(node, x);
       case OpKind::transpose: return transposed(x, node.attributes.get_ints(Attr::permutation));
@@ -63,6 +64,7 @@ class Tracker {
       case OpKind::concat: return concatenated(node);
       case OpKind::gather: return gathered(node, x, axes_[in[1]]);
       case OpKind::attention: return attended(node);
+      case OpKind::batch_norm: return normalized(node, output);
       case OpKind::cross_entropy: return entropy(node, output);
       default: return meet(node);
     }
@@ -164,6 +166,13 @@ class Tracker {
     const SampleAxis result = aligned(node, node.inputs[0]);
     if (result.kind != Kind::axis || result.axis == 0) return result;
     return result.axis == 1 && shape(node.inputs[0])[1] == shape(node.inputs[1])[1] ? result : meet(node);
+  }
+
+  // Statistics of a batch bring its samples together, which a model in training mode means to do: each stays at its place.
+  SampleAxis normalized(const Node& node, int output) const {
+    const SampleAxis x = axes_[node.inputs[0]];
+    const bool apart = x.kind == Kind::axis && x.axis != 1 && is(node.inputs[1], Kind::none) && is(node.inputs[2], Kind::none);
+    return apart && output == 0 ? x : meet(node);
   }
 
   SampleAxis entropy(const Node& node, int output) {

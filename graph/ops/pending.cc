@@ -76,16 +76,6 @@ OpDef batch_norm_def() { return pending_def(); }
 
 OpDef batch_norm_grad_def() { return pending_def(); }
 
-OpDef random_uniform_def() { return pending_def(); }
-
-OpDef dropout_def() { return pending_def(); }
-
-OpDef dropout_grad_def() { return pending_def(); }
-
 OpDef record_output_def() { return pending_def(); }
-
-OpDef record_statistics_def() { return pending_def(); }
-
-OpDef fold_statistics_def() { return pending_def(); }
 
 }  // namespace zeroplan

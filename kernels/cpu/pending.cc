@@ -67,16 +67,6 @@ void batch_norm_kernel(const KernelArgs&) {}
 
 void batch_norm_grad_kernel(const KernelArgs&) {}
 
-void random_uniform_kernel(const KernelArgs&) {}
-
-void dropout_kernel(const KernelArgs&) {}
-
-void dropout_grad_kernel(const KernelArgs&) {}
-
 void record_output_kernel(const KernelArgs&) {}
-
-void record_statistics_kernel(const KernelArgs&) {}
-
-void fold_statistics_kernel(const KernelArgs&) {}
 
 }  // namespace zeroplan::ZP_KERNEL_NAMESPACE

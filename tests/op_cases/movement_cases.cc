@@ -48,6 +48,7 @@ CaseList movement_cases() {
       {"gather_grad", OpKind::gather_grad, {real({2, 3, 4}), listed({2, 3}, {0, 4, 4, -1, 2, -5})}, table(0, {5, 4})},
       {"gather_grad_middle", OpKind::gather_grad, {real({2, 3, 3}), listed({3}, {3, -4, 3})}, table(1, {2, 4, 3})},
       {"gather_grad_many", OpKind::gather_grad, {real({64, 33}), ints({64}, 0, 5)}, table(0, {7, 33})},
+      {"dropout_grad", OpKind::dropout_grad, {real({3, 50}), booleans({3, 50})}, {{Attr::ratio, 0.25}}},
       {"fill", OpKind::fill, {}, filled(0.5, {3, 5}, DType::f32)},
       {"fill_i64", OpKind::fill, {}, filled(-7, {4}, DType::i64)},
       {"fill_bool", OpKind::fill, {}, filled(1, {4}, DType::boolean)},
