@@ -70,6 +70,12 @@ void evaluate_gather_grad(const Node& node, std::span<const HostTensor> in, std:
   for (int64_t i = 0; i < out[0].count(); ++i) out[0].set(i, sums[i]);
 }
 
+void gather_grad_vjp(VjpContext& c) {
+  if (!c.needs(0)) return;
+  const int64_t axis = axis_attribute(c.node, c.node.attributes.get_ints(Attr::shape));
+  c.set(0, c.build.add(OpKind::gather, {c.output_gradient(), c.input(1)}, {{Attr::axis, axis}}));
+}
+
 }  // namespace
 
 OpDef gather_def() {
@@ -83,6 +89,7 @@ OpDef gather_def() {
 OpDef gather_grad_def() {
   OpDef def;
   def.infer = infer_gather_grad;
+  def.vjp = gather_grad_vjp;
   def.evaluate = evaluate_gather_grad;
   return def;
 }

@@ -60,22 +60,6 @@ OpDef top_k_def() { return pending_def(); }
 
 OpDef scatter_def() { return pending_def(); }
 
-OpDef conv_def() { return pending_def(); }
-
-OpDef conv_grad_input_def() { return pending_def(); }
-
-OpDef conv_grad_weight_def() { return pending_def(); }
-
-OpDef max_pool_def() { return pending_def(); }
-
-OpDef average_pool_def() { return pending_def(); }
-
-OpDef average_pool_grad_def() { return pending_def(); }
-
-OpDef batch_norm_def() { return pending_def(); }
-
-OpDef batch_norm_grad_def() { return pending_def(); }
-
 OpDef record_output_def() { return pending_def(); }
 
 }  // namespace zeroplan

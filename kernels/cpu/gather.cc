@@ -37,6 +37,16 @@ struct GatherShape {
   }
 };
 
+// Single elements, as a pool's gradient scatters them.
+template <typename T>
+void add_elements(const GatherShape& shape, const T* dy, T* d) {
+  for (int64_t o = 0; o < shape.outer; ++o) {
+    T* table = d + o * shape.rows;
+    std::memset(table, 0, static_cast<size_t>(shape.rows) * sizeof(T));
+    for (int64_t k = 0; k < shape.count; ++k) table[shape.row(k)] += dy[o * shape.count + k];
+  }
+}
+
 // d [outer, rows, inner] zeroed, then the columns [begin, end) of dy [outer, count, inner] added row by row.
 template <typename T>
 void add_columns(const GatherShape& shape, const T* dy, T* d, int64_t begin, int64_t end) {
@@ -73,6 +83,7 @@ void gather_grad_kernel(const KernelArgs& args) {
   const GatherShape shape(d, args.inputs[1], args.attributes->get_int(Attr::axis));
   visit_floating(d.dtype, [&](auto zero) {
     using T = decltype(zero);
+    if (shape.inner == 1) return add_elements(shape, static_cast<const T*>(dy.data), static_cast<T*>(d.data));
     parallel_ranges(args.threads, shape.inner, kLanes, [&](int64_t begin, int64_t end) {
       add_columns(shape, static_cast<const T*>(dy.data), static_cast<T*>(d.data), begin, end);
     });

@@ -51,22 +51,6 @@ void top_k_kernel(const KernelArgs&) {}
 
 void scatter_kernel(const KernelArgs&) {}
 
-void conv_kernel(const KernelArgs&) {}
-
-void conv_grad_input_kernel(const KernelArgs&) {}
-
-void conv_grad_weight_kernel(const KernelArgs&) {}
-
-void max_pool_kernel(const KernelArgs&) {}
-
-void average_pool_kernel(const KernelArgs&) {}
-
-void average_pool_grad_kernel(const KernelArgs&) {}
-
-void batch_norm_kernel(const KernelArgs&) {}
-
-void batch_norm_grad_kernel(const KernelArgs&) {}
-
 void record_output_kernel(const KernelArgs&) {}
 
 }  // namespace zeroplan::ZP_KERNEL_NAMESPACE
