@@ -25,6 +25,8 @@ ImportOptions import_options(const CompileOptions& options) {
   import.train_bn = options.train_bn;
   import.eval_bn = options.eval_bn;
   import.sync_bn = options.sync_bn;
+  import.bind = options.bind;
+  import.outputs = options.outputs;
   return import;
 }
 
@@ -43,6 +45,12 @@ void describe_inputs(Plan& plan, const ImportedModel& model) {
   }
 }
 
+void describe_outputs(Plan& plan, const ImportedModel& model) {
+  for (PlanOutput& output : plan.outputs)
+    for (const ImportedOutput& from : model.outputs)
+      if (from.name == output.name) output.sample_axis = from.sample_axis, output.type = from.type;
+}
+
 void fill_header(Plan& plan, const ImportedModel& model, const CompileOptions& options) {
   plan.header.tool_version = version();
   plan.header.model_path = model.model_path;
@@ -55,7 +63,7 @@ void fill_header(Plan& plan, const ImportedModel& model, const CompileOptions& o
 
 ImportOptions settle_options(const ModelFile& file, CompileOptions& options) {
   check_options(options);
-  resolve_batch(options, file.peek(options.sample_axes).baked_batch);
+  resolve_batch(options, file.peek(options.sample_axes, options.bind).baked_batch);
   return import_options(options);
 }
 
@@ -71,6 +79,7 @@ Plan compile(const ModelFile& file, CompileOptions options, const PassObserver& 
   run_pipeline(graph, options, observer);
   Plan plan = emit_plan(graph, options);
   describe_inputs(plan, model);
+  describe_outputs(plan, model);
   fill_header(plan, model, options);
   plan.header.digest = plan_digest(plan);
   require_verified(plan);

@@ -13,6 +13,7 @@ bool fuse_attention(Graph&, const CompileOptions&);      // softmax(q kᵀ·scal
 bool cse(Graph&, const CompileOptions&);
 bool dce(Graph&, const CompileOptions&);
 // train
+bool record_outputs(Graph&, const CompileOptions&);   // forward plans: the forward is eval_step, its outputs are state
 bool clone_eval(Graph&, const CompileOptions&);       // eval_step: the forward again, with its own values
 bool sync_batch_norm(Graph&, const CompileOptions&);  // with --sync-bn: batch statistics over all ranks
 bool autodiff(Graph&, const CompileOptions&);

@@ -113,10 +113,42 @@ void check_names(const OnnxGraph& graph, const ImportOptions& options, const std
   }
 }
 
+// The symbols of inputs that are constants are their sizes.
+void bind_constants(const OnnxGraph& graph, const ImportOptions& options, BoundDims& out) {
+  for (const auto& [name, tensor] : options.bind) {
+    const auto input = std::find_if(graph.inputs.begin(), graph.inputs.end(), [&](const auto& i) { return i.name == name; });
+    const size_t rank = tensor.shape().size();
+    if (input == graph.inputs.end() || (input->ranked && input->dims.size() != rank)) {
+      out.problems.push_back(input == graph.inputs.end()
+                                 ? fmt::format("--bind {}: the model has no such input", name)
+                                 : fmt::format("--bind {}: the input has {} axes, the value {}", name, input->dims.size(), rank));
+      continue;
+    }
+    for (size_t i = 0; i < input->dims.size(); ++i) {
+      const OnnxDim& dim = input->dims[i];
+      if (!dim.symbol.empty())
+        out.symbols.emplace(dim.symbol, tensor.shape()[i]);
+      else if (dim.value != tensor.shape()[i])
+        out.problems.push_back(
+            fmt::format("--bind {}: axis {} of the input has {} elements, that of the value {}", name, i, dim.value, tensor.shape()[i]));
+    }
+  }
+}
+
+// What data is read for.
+OnnxGraph without_constants(const OnnxGraph& graph, const ImportOptions& options) {
+  OnnxGraph rest;
+  for (const OnnxValueInfo& input : graph.inputs)
+    if (!options.bind.count(input.name)) rest.inputs.push_back(input);
+  return rest;
+}
+
 }  // namespace
 
-BoundDims bind_dims(const OnnxGraph& graph, const ImportOptions& options, const std::string& labels) {
+BoundDims bind_dims(const OnnxGraph& whole, const ImportOptions& options, const std::string& labels) {
   BoundDims out;
+  bind_constants(whole, options, out);
+  const OnnxGraph graph = without_constants(whole, options);
   check_names(graph, options, labels, out);
   out.sample_symbol = find_sample_symbol(graph, options);
   if (out.sample_symbol.empty()) out.baked_batch = find_baked_batch(graph, options);
@@ -138,9 +170,10 @@ BoundDims bind_dims(const OnnxGraph& graph, const ImportOptions& options, const 
   return out;
 }
 
-ModelPeek peek_dims(const OnnxGraph& graph, const std::map<std::string, int>& sample_axes) {
+ModelPeek peek_dims(const OnnxGraph& graph, const std::map<std::string, int>& sample_axes, const std::map<std::string, HostTensor>& bind) {
   ImportOptions options;
   options.sample_axes = sample_axes;
+  options.bind = bind;
   const BoundDims bound = bind_dims(graph, options);
   ModelPeek peek;
   peek.baked_batch = bound.baked_batch;

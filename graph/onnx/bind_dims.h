@@ -27,6 +27,6 @@ struct BoundDims {
 
 // `labels`: an input that --loss adds, for which --sample-axis may be stated too.
 BoundDims bind_dims(const OnnxGraph& graph, const ImportOptions& options, const std::string& labels = {});
-ModelPeek peek_dims(const OnnxGraph& graph, const std::map<std::string, int>& sample_axes);
+ModelPeek peek_dims(const OnnxGraph& graph, const std::map<std::string, int>& sample_axes, const std::map<std::string, HostTensor>& bind);
 
 }  // namespace zeroplan

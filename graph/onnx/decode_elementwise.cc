@@ -92,11 +92,13 @@ void leaky_relu(DecodeContext& c) {
   c.out(0, c.build.add(OpKind::where, {c.build.add(OpKind::less, {x, c.build.scalar(0, dtype)}), low, x}));
 }
 
-// log(1 + e^x) = max(x, 0) + log(1 + e^-|x|)
+// log(1 + e^x) = (x + |x|) / 2 + log(1 + e^-|x|), whose gradient is right at 0 too, where that of |x| is 0.
 void softplus(DecodeContext& c) {
-  const ValueId x = c.in(0), one = c.build.scalar(1, c.build.dtype(x));
-  const ValueId decay = c.build.add(OpKind::exp, {c.build.add(OpKind::neg, {c.build.add(OpKind::abs, {x})})});
-  c.out(0, c.build.add(OpKind::add, {c.build.add(OpKind::relu, {x}), c.build.add(OpKind::log, {c.build.add(OpKind::add, {one, decay})})}));
+  const ValueId x = c.in(0), one = c.build.scalar(1, c.build.dtype(x)), half = c.build.scalar(0.5, c.build.dtype(x));
+  const ValueId size = c.build.add(OpKind::abs, {x});
+  const ValueId decay = c.build.add(OpKind::exp, {c.build.add(OpKind::neg, {size})});
+  const ValueId positive = c.build.add(OpKind::mul, {c.build.add(OpKind::add, {x, size}), half});
+  c.out(0, c.build.add(OpKind::add, {positive, c.build.add(OpKind::log, {c.build.add(OpKind::add, {one, decay})})}));
 }
 
 void where(DecodeContext& c) { c.out(0, c.build.add(OpKind::where, {c.in(0), c.in(1), c.in(2)})); }

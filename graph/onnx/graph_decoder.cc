@@ -47,7 +47,12 @@ GraphDecoder::GraphDecoder(const OnnxModel& model, WeightFiles& files, const Rol
   for (const OnnxTensor& tensor : model.graph.initializers) initializers_[tensor.name] = &tensor;
 }
 
-void GraphDecoder::add_inputs(const BoundDims& dims) {
+void GraphDecoder::add_inputs(const BoundDims& dims, const std::map<std::string, HostTensor>& bind) {
+  for (const OnnxValueInfo& input : model_.graph.inputs) {
+    const auto bound = bind.find(input.name);
+    const std::optional<DType> dtype = graph_dtype(input.type, precision_);
+    if (bound != bind.end() && dtype) scopes_[0][input.name] = build_.constant(bound->second.cast(*dtype));
+  }
   for (const BoundInput& input : dims.inputs) {
     const std::optional<DType> dtype = graph_dtype(input.type, precision_);
     if (!dtype) {

@@ -35,8 +35,8 @@ ModelFile::~ModelFile() = default;
 
 std::shared_ptr<WeightFiles> ModelFile::weights() const { return contents_->files; }
 
-ModelPeek ModelFile::peek(const std::map<std::string, int>& sample_axes) const {
-  return guarded(contents_->model.path, [&] { return peek_dims(contents_->model.graph, sample_axes); });
+ModelPeek ModelFile::peek(const std::map<std::string, int>& sample_axes, const std::map<std::string, HostTensor>& bind) const {
+  return guarded(contents_->model.path, [&] { return peek_dims(contents_->model.graph, sample_axes, bind); });
 }
 
 ImportedModel ModelFile::decode(const ImportOptions& options) const {

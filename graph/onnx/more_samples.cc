@@ -14,7 +14,7 @@ class Reading {
   Reading(const ModelSource& source, int64_t samples)
       : samples_(samples), dims_(bind(source, samples)), decoder_(source.model, source.files, source.roles, source.options, graph_) {
     graph_.parameters = source.roles.parameters;
-    decoder_.add_inputs(dims_);
+    decoder_.add_inputs(dims_, source.options.bind);
     decoder_.decode({source.spec.output});
     const std::vector<std::string> problems = decoder_.problems();
     output_ = problems.empty() ? decoder_.find(source.spec.output) : kNone;

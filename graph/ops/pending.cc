@@ -60,6 +60,4 @@ OpDef top_k_def() { return pending_def(); }
 
 OpDef scatter_def() { return pending_def(); }
 
-OpDef record_output_def() { return pending_def(); }
-
 }  // namespace zeroplan

@@ -51,6 +51,4 @@ void top_k_kernel(const KernelArgs&) {}
 
 void scatter_kernel(const KernelArgs&) {}
 
-void record_output_kernel(const KernelArgs&) {}
-
 }  // namespace zeroplan::ZP_KERNEL_NAMESPACE

@@ -40,7 +40,7 @@ class Emitter {
     for (StorageGroup& group : storage_.groups) {
       if (group.arena != arena) continue;
       group.offset = bytes;
-      bytes = round_up(checked_add(bytes, group.bytes), kArenaAlignment);
+      bytes = round_up(checked_add(bytes, std::max<int64_t>(group.bytes, 1)), kArenaAlignment);  // each at an address of its own
     }
   }
 
@@ -100,6 +100,8 @@ class Emitter {
       input.tensor = tables.tensor(id);
       plan_.inputs.push_back(std::move(input));
     }
+    for (const Node& node : graph_.nodes)
+      if (node.op == OpKind::record_output) plan_.outputs.push_back({node.origin, tables.tensor(node.inputs[1])});
     for (const StorageGroup& group : storage_.groups) {
       if (group.kind != TensorKind::constant) continue;
       const HostTensor& constant = graph_.values[group.owner].constant;
@@ -157,8 +159,9 @@ class Emitter {
 
   void add_statistics(PlanTables& tables) {
     for (const BatchStatistics& s : graph_.statistics)
-      plan_.statistics.push_back(
-          {tables.tensor(s.recorded), graph_.values[s.running_mean].parameter, graph_.values[s.running_variance].parameter, s.momentum});
+      if (s.recorded != kNone)
+        plan_.statistics.push_back(
+            {tables.tensor(s.recorded), graph_.values[s.running_mean].parameter, graph_.values[s.running_variance].parameter, s.momentum});
   }
 
   const Graph& graph_;

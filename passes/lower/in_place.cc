@@ -14,6 +14,7 @@ bool changes_state(const Graph& graph, const Node& node) {
     case OpKind::record_loss:
     case OpKind::record_statistics:
     case OpKind::fold_statistics:
+    case OpKind::record_output:
     case OpKind::fold_metrics:
     case OpKind::grad_norm:
     case OpKind::clip_factor:

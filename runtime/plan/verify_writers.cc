@@ -57,6 +57,7 @@ class Writers {
         return (load && s.kind == StepKind::host) || update || (p == Program::update && s.op == OpKind::gather_weights) ||
                (p == Program::update && kernel && s.op == OpKind::fold_statistics);
       case TensorKind::moments: return load || update;
+      case TensorKind::output: return load || (p == Program::eval_step && kernel && s.op == OpKind::record_output);
       case TensorKind::metrics: return load || writes_metrics(s, tensor);
       default: break;
     }

@@ -22,8 +22,9 @@ std::vector<OpKind> all_ops() {
 }
 
 bool is_training_step(OpKind op) {
-  static const std::set<OpKind> ops = {OpKind::record_loss, OpKind::fill_padding,     OpKind::fold_metrics,      OpKind::grad_norm,
-                                       OpKind::clip_factor, OpKind::optimizer_update, OpKind::record_statistics, OpKind::fold_statistics};
+  static const std::set<OpKind> ops = {OpKind::record_loss,      OpKind::record_output,     OpKind::fill_padding,
+                                       OpKind::fold_metrics,     OpKind::grad_norm,         OpKind::clip_factor,
+                                       OpKind::optimizer_update, OpKind::record_statistics, OpKind::fold_statistics};
   return ops.contains(op);
 }
 
