@@ -43,8 +43,8 @@ std::string unsupported(const OnnxNode& node, int opset) {
 
 }  // namespace
 
-GraphDecoder::GraphDecoder(const OnnxModel& model, WeightFiles& files, const RolePlan& roles, DType precision, Graph& graph)
-    : model_(model), files_(files), roles_(roles), precision_(precision), build_(graph), scopes_(1) {
+GraphDecoder::GraphDecoder(const OnnxModel& model, WeightFiles& files, const RolePlan& roles, const ImportOptions& options, Graph& graph)
+    : model_(model), files_(files), roles_(roles), options_(options), precision_(options.precision), build_(graph), scopes_(1) {
   for (const OnnxGraph* inner : all_graphs(model.graph))
     for (const OnnxTensor& tensor : inner->initializers) initializers_[tensor.name] = &tensor;
 }
@@ -151,7 +151,19 @@ void GraphDecoder::decode_nodes(const OnnxGraph& graph, const std::set<std::stri
     if (needed[i]) decode_node(graph.nodes[i]);
 }
 
-void GraphDecoder::decode_node(const OnnxNode& node) {
+// A batch normalization works in the mode that was decided, whatever the file says.
+OnnxNode GraphDecoder::in_mode(const OnnxNode& node, bool batch) const {
+  OnnxNode changed = node;
+  std::erase_if(changed.attributes, [](const OnnxAttribute& a) { return a.name == "training_mode"; });
+  changed.attributes.push_back({.name = "training_mode", .i = batch});
+  return changed;
+}
+
+void GraphDecoder::decode_node(const OnnxNode& stored_node) {
+  const auto mode = roles_.batch_norms.find(stored_node.outputs.empty() ? "" : stored_node.outputs[0]);
+  const std::optional<OnnxNode> changed =
+      mode == roles_.batch_norms.end() ? std::nullopt : std::optional(in_mode(stored_node, mode->second));
+  const OnnxNode& node = changed ? *changed : stored_node;
   if (blocked(node)) return block(node);
   build_.set_origin(node.label());
   try {
@@ -163,6 +175,7 @@ void GraphDecoder::decode_node(const OnnxNode& node) {
     const ValueId weight = constant_weight ? stored(node.outputs[0]) : kNone;
     if (weight != kNone) return bind(node.outputs[0], weight);
     DecodeContext context(build_, node, files_, precision_, std::move(inputs));
+    context.masks = &options_.dropout_masks;
     run_decoder(node, context);
   } catch (const Error& error) {
     problems_.push_back(fmt::format("node '{}' ({}, opset {}): {}", node.label(), node.op, model_.opset, error.message()));

@@ -15,7 +15,7 @@ namespace zeroplan {
 class GraphDecoder {
  public:
   // All arguments must outlive the decoder.
-  GraphDecoder(const OnnxModel& model, WeightFiles& files, const RolePlan& roles, DType precision, Graph& graph);
+  GraphDecoder(const OnnxModel& model, WeightFiles& files, const RolePlan& roles, const ImportOptions& options, Graph& graph);
 
   // `bind`: inputs that are constants.
   void add_inputs(const BoundDims& dims, const std::map<std::string, HostTensor>& bind);
@@ -29,7 +29,8 @@ class GraphDecoder {
 
  private:
   void decode_nodes(const OnnxGraph& graph, const std::set<std::string>& wanted);
-  void decode_node(const OnnxNode& node);
+  OnnxNode in_mode(const OnnxNode& node, bool batch) const;
+  void decode_node(const OnnxNode& stored_node);
   void run_decoder(const OnnxNode& node, DecodeContext& context);
   bool decode_control(const OnnxNode& node, const std::vector<ValueId>& inputs);  // false: the node is no control flow
   void decode_if(const OnnxNode& node, const std::vector<ValueId>& inputs);
@@ -53,6 +54,7 @@ class GraphDecoder {
   const OnnxModel& model_;
   WeightFiles& files_;
   const RolePlan& roles_;
+  const ImportOptions& options_;
   const DType precision_;
   FoldingBuilder build_;
   std::vector<std::map<std::string, ValueId>> scopes_;

@@ -11,6 +11,4 @@ void add_optimizer_decoders(DecoderTable&) {}
 
 void add_quantize_decoders(DecoderTable&) {}
 
-void add_random_decoders(DecoderTable&) {}
-
 }  // namespace zeroplan

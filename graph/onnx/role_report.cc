@@ -100,7 +100,7 @@ void fill_rows(const OnnxModel& model, RolePlan& plan) {
       r.reason = c.reason;
       if (c.parameter >= 0) {
         const Parameter& p = plan.parameters[c.parameter];
-        r.role = p.trainable ? Role::parameter : Role::frozen;
+        r.role = p.statistics ? Role::buffer : p.trainable ? Role::parameter : Role::frozen;
         r.root = p.name;
         r.reason = p.role_reason == "--freeze" || p.role_reason == "--train" ? p.role_reason : c.reason;
       }
@@ -115,7 +115,10 @@ void fill_rows(const OnnxModel& model, RolePlan& plan) {
     if (!listed.count(c.tensor->name)) row(*c.tensor);
   for (const Parameter& p : plan.parameters)
     if (!p.split_uses.empty())
-      plan.rows.push_back({p.source.initializer, p.name, p.trainable ? Role::parameter : Role::frozen,
+      plan.rows.push_back({p.source.initializer, p.name,
+                           p.statistics  ? Role::buffer
+                           : p.trainable ? Role::parameter
+                                         : Role::frozen,
                            std::string(type_name(p.source.dtype)), p.shape, p.role_reason});
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/type_name.h"
+#include "graph/onnx/batch_norms.h"
 #include "graph/onnx/tensor_data.h"
 
 namespace zeroplan {
@@ -161,32 +162,6 @@ void apply_train(Patterns& train, const OnnxModel& model, RolePlan& plan) {
                                             tensor.name, onnx_type_name(tensor.type)));
 }
 
-void make_parameters(const ImportOptions& options, RolePlan& plan) {
-  for (Candidate& c : plan.candidates) {
-    if (c.role != Role::parameter) continue;
-    const OnnxTensor& tensor = *c.tensor;
-    if (elements(tensor.shape) == 0) {
-      c.role = Role::constant;
-      c.reason = "empty";
-    } else if (tensor.type != kOnnxFloat && tensor.type != kOnnxDouble) {
-      plan.problems.push_back(
-          fmt::format("parameter '{}' is stored as {}; export the model in float32", tensor.name, onnx_type_name(tensor.type)));
-    } else if (!tensor.in_file) {
-      plan.problems.push_back(fmt::format(
-          "parameter '{}' is stored element by element, so that it cannot be located; save the model with raw data", tensor.name));
-    } else {
-      c.parameter = static_cast<int>(plan.parameters.size());
-      Parameter p;
-      p.name = c.root;
-      p.dtype = options.precision;
-      p.shape = tensor.shape;
-      p.source = tensor.source;
-      p.role_reason = c.reason;
-      plan.parameters.push_back(std::move(p));
-    }
-  }
-}
-
 void apply_freeze(Patterns& freeze, Patterns& train, RolePlan& plan) {
   for (Parameter& p : plan.parameters) {
     std::vector<std::string> names = {p.name, p.source.initializer};
@@ -197,7 +172,7 @@ void apply_freeze(Patterns& freeze, Patterns& train, RolePlan& plan) {
       trained |= train.matches(name);
     }
     if (trained && p.trainable) p.role_reason = "--train";
-    if (!frozen || trained) continue;
+    if (!frozen || trained || p.statistics) continue;
     p.trainable = false;
     p.role_reason = "--freeze";
   }
@@ -216,6 +191,29 @@ void unique_names(RolePlan& plan) {
 
 }  // namespace
 
+void make_parameter(Candidate& c, const ImportOptions& options, RolePlan& plan) {
+  const OnnxTensor& tensor = *c.tensor;
+  if (elements(tensor.shape) == 0) {
+    c.role = Role::constant;
+    c.reason = "empty";
+  } else if (tensor.type != kOnnxFloat && tensor.type != kOnnxDouble) {
+    plan.problems.push_back(
+        fmt::format("parameter '{}' is stored as {}; export the model in float32", tensor.name, onnx_type_name(tensor.type)));
+  } else if (!tensor.in_file) {
+    plan.problems.push_back(fmt::format(
+        "parameter '{}' is stored element by element, so that it cannot be located; save the model with raw data", tensor.name));
+  } else {
+    c.parameter = static_cast<int>(plan.parameters.size());
+    Parameter p;
+    p.name = c.root;
+    p.dtype = options.precision;
+    p.shape = tensor.shape;
+    p.source = tensor.source;
+    p.role_reason = c.reason;
+    plan.parameters.push_back(std::move(p));
+  }
+}
+
 Role source_role(const ExporterMetadata& m, const std::string& source) {
   const auto signed_kind = m.target_kind.find(source);
   if (signed_kind != m.target_kind.end()) return signed_kind->second == "PARAMETER" ? Role::parameter : Role::buffer;
@@ -231,7 +229,10 @@ RolePlan plan_roles(const OnnxModel& model, WeightFiles& files, const ImportOpti
   const UseMap uses = find_uses(model.graph);
   add_candidates(model, files, uses, gradient_values(model.graph, wanted), plan);
   apply_train(train, model, plan);
-  make_parameters(options, plan);
+  for (Candidate& c : plan.candidates)
+    if (c.role == Role::parameter) make_parameter(c, options, plan);
+  BatchNorms batch_norms(model, options, plan);
+  batch_norms.make_parameters(options);
   TieOptions ties{{"--tie", options.tie}, {"--untie", options.untie}};
   for (const Candidate& c : plan.candidates)
     for (const std::string* name : {&c.tensor->name, &c.root}) {  // marks the patterns that match
@@ -242,9 +243,11 @@ RolePlan plan_roles(const OnnxModel& model, WeightFiles& files, const ImportOpti
   tie_copies(model, files, ties, uses, plan);
   unique_names(plan);
   split_merged(model, files, ties, find_uses(model.graph, false), plan);
+  batch_norms.mark_statistics();
   unique_names(plan);
   for (const Candidate& c : plan.candidates) freeze.matches(c.tensor->name);  // a buffer is frozen already
   apply_freeze(freeze, train, plan);
+  batch_norms.report(options);
   refuse_folded(plan);
   report_folded(model.metadata, plan);
   report_guessed(model, plan);
