@@ -48,6 +48,8 @@ void in_floating_point(DecodeContext& c, Formula formula) {
 
 void reduce_sum(DecodeContext& c) { result(c, total(reduction_of(c), term(c, 0))); }
 
+void reduce_prod(DecodeContext& c) { result(c, reduced(reduction_of(c), OpKind::reduce_prod, term(c, 0))); }
+
 void reduce_mean(DecodeContext& c) {
   const Reduction r = reduction_of(c);
   in_floating_point(c, [&](Term x) { return reduced(r, OpKind::reduce_mean, x); });
@@ -133,7 +135,7 @@ void add_reduce_decoders(DecoderTable& t) {
   t["ReduceMean"] = reduce_mean;
   t["ReduceMax"] = reduce_max;
   t["ReduceMin"] = reduce_min;
-  t["ReduceProd"] = reduce<OpKind::reduce_prod>;
+  t["ReduceProd"] = reduce_prod;
   t["ReduceSumSquare"] = reduce_sum_square;
   t["ReduceL2"] = reduce_l2;
   t["ReduceL1"] = reduce_l1;
