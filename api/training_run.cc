@@ -56,6 +56,7 @@ RunScalars step_scalars(const RunOptions& options, int64_t step, int64_t steps) 
   scalars.weight_decay = options.weight_decay;
   scalars.clip = options.clip;
   scalars.step = step;
+  scalars.seed = options.seed;
   return scalars;
 }
 

@@ -29,6 +29,7 @@ struct OnnxAttribute {
   std::string s;
   std::vector<double> floats;
   std::vector<int64_t> ints;
+  std::vector<std::string> strings;
   OnnxTensor tensor;
   std::shared_ptr<const OnnxGraph> graph;  // shared: nodes are copied
 };
@@ -58,6 +59,9 @@ struct OnnxGraph {
   std::vector<OnnxTensor> initializers;
   std::vector<OnnxValueInfo> inputs, outputs;
 };
+
+// The graph, and behind it those inside its nodes.
+std::vector<const OnnxGraph*> all_graphs(const OnnxGraph& graph);
 
 // What the exporter wrote beside the graph, read before conversion loses it.
 struct NodeNote {
