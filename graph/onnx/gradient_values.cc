@@ -40,6 +40,7 @@ constexpr Rule kRules[] = {
     {"CastLike", {0, -1, -1}},
     {"TopK", {0, -1, -1}},
     {"BatchNormalization", {0, 1, 2}},
+    {"MaxUnpool", {0, -1, -1}},
     {"SoftmaxCrossEntropyLoss", {0, -1, -1}},
     {"NegativeLogLikelihoodLoss", {0, -1, -1}},
     {"RotaryEmbedding", {0, -1, -1}},

@@ -51,7 +51,9 @@ void GraphDecoder::add_inputs(const BoundDims& dims, const std::map<std::string,
   for (const OnnxValueInfo& input : model_.graph.inputs) {
     const auto bound = bind.find(input.name);
     const std::optional<DType> dtype = graph_dtype(input.type, precision_);
-    if (bound != bind.end() && dtype) scopes_[0][input.name] = build_.constant(bound->second.cast(*dtype));
+    if (bound == bind.end() || !dtype) continue;
+    if (const std::optional<HostTensor> constant = bound_constant(input, bound->second))
+      scopes_[0][input.name] = build_.constant(constant->cast(*dtype));
   }
   for (const BoundInput& input : dims.inputs) {
     const std::optional<DType> dtype = graph_dtype(input.type, precision_);

@@ -85,6 +85,7 @@ class ModelFile {
   ~ModelFile();
   // As ImportOptions has them.
   ModelPeek peek(const std::map<std::string, int>& sample_axes = {}, const std::map<std::string, HostTensor>& bind = {}) const;
+  std::vector<std::string> output_names() const;
   // The open files, which know the digest that was read; they may outlive this object.
   std::shared_ptr<WeightFiles> weights() const;
   // Throws ErrorList with every problem of the model (unbound dims, unsupported nodes, ops without gradient on a path from a

@@ -11,8 +11,6 @@ void add_arg_decoders(DecoderTable&) {}
 
 void add_bit_decoders(DecoderTable&) {}
 
-void add_conv_decoders(DecoderTable&) {}
-
 void add_einsum_decoders(DecoderTable&) {}
 
 void add_gather_nd_decoders(DecoderTable&) {}
@@ -23,13 +21,9 @@ void add_loss_forms_decoders(DecoderTable&) {}
 
 void add_microsoft_decoders(DecoderTable&) {}
 
-void add_normalize_decoders(DecoderTable&) {}
-
 void add_optimizer_decoders(DecoderTable&) {}
 
 void add_pad_decoders(DecoderTable&) {}
-
-void add_pool_decoders(DecoderTable&) {}
 
 void add_quantize_decoders(DecoderTable&) {}
 

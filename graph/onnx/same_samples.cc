@@ -61,6 +61,9 @@ bool SameSamples::node_holds(const Node& node, ValueId id, int axis, int64_t str
     case OpKind::softmax:
     case OpKind::layer_norm:
     case OpKind::rms_norm: return axis + 1 < rank(id) && holds(x, axis, stride);
+    case OpKind::conv:
+    case OpKind::conv_grad_input:
+    case OpKind::average_pool: return axis == 0 && holds(x, axis, stride);
     case OpKind::gather: return gathered_holds(node, axis, stride);
     case OpKind::matmul: return product_holds(node, rank(id), axis, stride);
     default: return false;

@@ -14,9 +14,10 @@ int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0); }
 int64_t result_points(const Windows& w, bool backward) { return backward ? w.in_points() : w.out_points(); }
 int64_t result_extent(const WindowAxis& a, bool backward) { return backward ? a.in : a.out; }
 
-// Operand elements that `count` results in a row read at most.
+// Places of the buffer that `count` results in a row need at most.
 int64_t span_of(const WindowAxis& a, int64_t count, bool backward) {
-  return backward ? (count - 1 + a.extent() - 1) / a.stride + 1 : (count - 1) * a.stride + a.extent();
+  if (backward) return (count - 1 + a.extent() - 1) / a.stride + 1;
+  return a.kernel == 1 ? count : (count - 1) * a.stride + a.extent();
 }
 
 }  // namespace

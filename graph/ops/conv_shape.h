@@ -47,6 +47,10 @@ struct ConvPass {
   int64_t span[3] = {1, 1, 1};
   int64_t span_points() const { return span[0] * span[1] * span[2]; }
   int64_t points = 0;  // of the result, at most, in a chunk
+  // The buffer leaves out what a stride jumps over where windows are single elements: elements from one place to the next, places from one
+  // result of a forward pass to the next.
+  int64_t step(const WindowAxis& a) const { return !backward && a.kernel == 1 ? a.stride : 1; }
+  int64_t pace(const WindowAxis& a) const { return a.stride / step(a); }
 };
 ConvPass conv_pass(const ConvShape& shape, bool backward);
 

@@ -82,10 +82,13 @@ void gather_width(int64_t vectors, const Points<T>& p, int64_t first, int64_t la
   gather_points<T, 1>(p, first, last, s, segments, w);
 }
 
-// Number of segments from here that one pass over the points takes.
+// Number of segments from here that one pass over the points takes: passes of about equal depth.
 int64_t segments_at_once(const ConvSegment* s, int64_t left) {
-  int64_t depth = s[0].length, n = 1;
-  while (n < left && depth + s[n].length <= kConvDepth) depth += s[n++].length;
+  int64_t total = 0, n = 1;
+  for (int64_t i = 0; i < left; ++i) total += s[i].length;
+  const int64_t passes = ceil_to(total, kConvDepth), share = ceil_to(total, passes);
+  int64_t depth = s[0].length;
+  while (n < left && depth < share && depth + s[n].length <= kConvDepth) depth += s[n++].length;
   return n;
 }
 
@@ -159,7 +162,7 @@ class Tables {
     return padded - floor_to(padded, a.stride) * a.stride == phase.remainder[i];
   }
   int64_t at(const WindowAxis& a, int i, int64_t index, const Phase& phase) const {
-    if (!pass_.backward) return index * a.stride;
+    if (!pass_.backward) return index * pass_.pace(a);
     return floor_to(first(i) + index + a.before - phase.remainder[i], a.stride) - buffer_origin(pass_, a, first(i));
   }
   int64_t add(int64_t count, ConvSegment s) {

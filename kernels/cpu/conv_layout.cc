@@ -14,14 +14,24 @@ void zero(T* to, int64_t ld, int64_t rows, int64_t count) {
   for (int64_t i = 0; i < rows; ++i) std::memset(to + i * ld, 0, static_cast<size_t>(count) * sizeof(T));
 }
 
-// One run of points along the last axis: `channels` channels of it.
+// A run of points along the last axis: place i of the buffer is element origin + i·step.
+struct Run {
+  int64_t origin, step, extent, span;
+};
+
 template <typename T>
-void gather_run(const T* from, int64_t plane, int64_t extent, int64_t origin, int64_t span, int64_t channels, T* to, int64_t point) {
-  const int64_t begin = std::clamp<int64_t>(-origin, 0, span), end = std::clamp<int64_t>(extent - origin, begin, span);
-  zero(to, point, from ? begin : span, channels);
+void gather_run(const Run& run, const T* from, int64_t plane, int64_t channels, T* to, int64_t point) {
+  const int64_t begin = std::clamp<int64_t>(-floor_to(run.origin, run.step), 0, run.span);
+  const int64_t end = std::clamp<int64_t>(ceil_to(run.extent - run.origin, run.step), begin, run.span);
+  zero(to, point, from ? begin : run.span, channels);
   if (!from) return;
-  if (begin < end) transpose_tile(from + origin + begin, plane, channels, end - begin, to + begin * point, point);
-  zero(to + end * point, point, span - end, channels);
+  from += run.origin + begin * run.step;
+  to += begin * point;
+  if (run.step == 1 && begin < end) transpose_tile(from, plane, channels, end - begin, to, point);
+  if (run.step > 1)
+    for (int64_t c = 0; c < channels; ++c)
+      for (int64_t i = 0; i < end - begin; ++i) to[i * point + c] = from[c * plane + i * run.step];
+  zero(to + (end - begin) * point, point, run.span - end, channels);
 }
 
 }  // namespace
@@ -47,16 +57,19 @@ void gather_operand(const ConvShape& shape, const ConvPass& pass, const Chunk& c
   const Windows& w = shape.windows;
   const int64_t rows = pass.span[0] * pass.span[1], stripes = ceil_to(from.channels, kChannelStripe);
   const int64_t plane = from.extent[0] * from.extent[1] * from.extent[2];
-  int64_t origin[3];
-  for (int i = 0; i < 3; ++i) origin[i] = buffer_origin(pass, w.axis[i], i == w.first ? chunk.row : 0);
+  int64_t origin[3], step[3];
+  for (int i = 0; i < 3; ++i) {
+    origin[i] = buffer_origin(pass, w.axis[i], i == w.first ? chunk.row : 0);
+    step[i] = pass.step(w.axis[i]);
+  }
+  const Run run{origin[2], step[2], from.extent[2], pass.span[2]};
   parallel_for(threads, chunk.images * rows * stripes, [&](int64_t item) {
     const int64_t stripe = item % stripes * kChannelStripe, row = item / stripes % rows, image = item / stripes / rows;
-    const int64_t at0 = row / pass.span[1] + origin[0], at1 = row % pass.span[1] + origin[1];
+    const int64_t at0 = row / pass.span[1] * step[0] + origin[0], at1 = row % pass.span[1] * step[1] + origin[1];
     const bool inside = at0 >= 0 && at0 < from.extent[0] && at1 >= 0 && at1 < from.extent[1];
     const int64_t first = ((chunk.image + image) * from.channels + stripe) * plane + (at0 * from.extent[1] + at1) * from.extent[2];
     T* to = buffer + (image * rows + row) * pass.span[2] * from.channels + stripe;
-    gather_run(inside ? from.data + first : nullptr, plane, from.extent[2], origin[2], pass.span[2],
-               std::min(kChannelStripe, from.channels - stripe), to, from.channels);
+    gather_run(run, inside ? from.data + first : nullptr, plane, std::min(kChannelStripe, from.channels - stripe), to, from.channels);
   });
 }
 
@@ -85,20 +98,27 @@ void blocks_to_planes(const LaneBlocks<T>& blocks, const Chunk& chunk, const T* 
 
 namespace {
 
-// Forward: lanes are output channels, whose weights [C/groups, taps] follow each other. Sixteen lanes at a time, four columns of them.
+// Forward: lanes are output channels, whose weights [C/groups, taps] follow each other. Sixteen lanes by sixteen weights at a time, through
+// a tile, as the rows of neighbouring weights lie apart.
 template <typename T, bool kUnpack>
 void move_output_lanes(const ConvShape& shape, std::conditional_t<kUnpack, T, const T>* w, std::conditional_t<kUnpack, const T, T>* rows,
                        int64_t width, int64_t used) {
-  const int64_t taps = shape.windows.taps(), columns = shape.in_channels * taps, ld = taps == 1 ? width : shape.in_channels * width;
+  const int64_t taps = shape.windows.taps(), columns = shape.in_channels * taps;
+  alignas(64) T tile[kLanes * kLanes];
   for (int64_t lane = 0; lane < used; lane += kLanes)
-    for (int64_t j = 0, run = 0; j < columns; j += run) {
-      run = std::min<int64_t>(4, taps == 1 ? columns - j : taps - j % taps);
-      auto* row = rows + (j % taps * shape.in_channels + j / taps) * width + lane;
-      const int64_t lanes = std::min<int64_t>(kLanes, used - lane);
-      if constexpr (kUnpack)
-        transpose_tile(row, ld, run, lanes, w + lane * columns + j, columns);
-      else
-        transpose_tile(w + lane * columns + j, columns, lanes, run, row, ld);
+    for (int64_t j = 0; j < columns; j += kLanes) {
+      const int64_t lanes = std::min<int64_t>(kLanes, used - lane), count = std::min<int64_t>(kLanes, columns - j);
+      auto* own = w + lane * columns + j;
+      if constexpr (!kUnpack) transpose_tile(own, columns, lanes, count, tile, kLanes);
+      for (int64_t i = 0, tap = j % taps, channel = j / taps; i < count; ++i) {
+        auto* row = rows + (tap * shape.in_channels + channel) * width + lane;
+        if constexpr (kUnpack)
+          Vec<T>::load(row).store(tile + i * kLanes);
+        else
+          Vec<T>::load(tile + i * kLanes).store(row);
+        if (++tap == taps) tap = 0, ++channel;
+      }
+      if constexpr (kUnpack) transpose_tile(tile, kLanes, count, lanes, own, columns);
     }
 }
 

@@ -98,8 +98,8 @@ int64_t fill_table(const ConvShape& shape, const ConvPass& pass, const Chunk& ch
   for (int64_t image = 0; image < chunk.images; ++image)
     for (int64_t i = 0; i < extent[0]; ++i)
       for (int64_t j = 0; j < extent[1]; ++j) {
-        const int64_t row = ((image * pass.span[0] + i * a[0].stride) * pass.span[1] + j * a[1].stride) * pass.span[2];
-        for (int64_t k = 0; k < extent[2]; ++k) table[count++] = (row + k * a[2].stride) * pass.from_channels * shape.groups;
+        const int64_t row = ((image * pass.span[0] + i * pass.pace(a[0])) * pass.span[1] + j * pass.pace(a[1])) * pass.span[2];
+        for (int64_t k = 0; k < extent[2]; ++k) table[count++] = (row + k * pass.pace(a[2])) * pass.from_channels * shape.groups;
       }
   return count;
 }

@@ -91,7 +91,8 @@ TEST_P(GoldenTest, GradientsOfTheFirstStep) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, GoldenTest,
-                         testing::Combine(testing::Values("mlp", "gpt2_nano_dynamo", "gpt2_nano_ts", "gpt2_nano_logits"),
+                         testing::Combine(testing::Values("mlp", "gpt2_nano_dynamo", "gpt2_nano_ts", "gpt2_nano_logits", "resnet_nano_eval",
+                                                          "unet_nano", "vit_nano"),
                                           testing::Values(DType::f32, DType::f64)),
                          [](const testing::TestParamInfo<Case>& info) {
                            return fmt::format("{}_{}", std::get<0>(info.param), std::get<1>(info.param) == DType::f64 ? "fp64" : "fp32");
