@@ -58,15 +58,9 @@ ValueId moved(DecodeContext& c, ValueId running, ValueId current) {
   return combine(c, OpKind::add, kept, combine(c, OpKind::mul, current, number(c, 1 - momentum, current)));
 }
 
-void batch_norm(DecodeContext& c) {
-  if (c.rank(0) < 2) throw Error(fmt::format("its input {} has no channels", to_string(c.shape(0))));
-  for (int i = 1; i < 5; ++i) expect_channels(c, i, c.shape(0)[1]);
-  if (c.attr_int("training_mode", 0) == 0) return c.out(0, normalized_by_statistics(c));
-  const std::vector<ValueId> y =
-      c.build.add_multi(OpKind::batch_norm, {c.in(0), c.in(1), c.in(2)}, {{Attr::epsilon, c.attr_float("epsilon", 1e-5)}});
-  c.out(0, y[0]);
-  if (c.wants(1)) c.out(1, moved(c, c.in(3), y[1]));
-  if (c.wants(2)) c.out(2, moved(c, c.in(4), y[2]));
+bool holds_statistics(const DecodeContext& c, int input) {
+  const Value& value = c.build.graph().values[c.in(input)];
+  return value.kind == ValueKind::parameter && c.build.graph().parameters[value.parameter].statistics;
 }
 
 // Each of `rows` stretches of x to mean 0 and variance 1.
@@ -132,7 +126,6 @@ void lp_norm(DecodeContext& c) {
 }  // namespace
 
 void add_normalize_decoders(DecoderTable& t) {
-  t["BatchNormalization"] = batch_norm;
   t["InstanceNormalization"] = instance_norm;
   t["GroupNormalization"] = group_norm;
   t["MeanVarianceNormalization"] = mean_variance_norm;
