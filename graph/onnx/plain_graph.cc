@@ -42,6 +42,7 @@ OnnxAttribute plain_attribute(const onnx::AttributeProto& attribute, const std::
   out.s = attribute.s();
   out.floats.assign(attribute.floats().begin(), attribute.floats().end());
   out.ints.assign(attribute.ints().begin(), attribute.ints().end());
+  out.strings.assign(attribute.strings().begin(), attribute.strings().end());
   if (attribute.has_t()) out.tensor = plain_tensor(attribute.t(), constant, stored);
   if (attribute.has_g()) out.graph = std::make_shared<const OnnxGraph>(plain_graph(attribute.g(), {}));  // depth: kMaxMessageDepth
   return out;

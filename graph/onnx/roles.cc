@@ -66,6 +66,16 @@ bool by_metadata(const ExporterMetadata& m, Candidate& c) {
   return true;
 }
 
+// False: the file says nothing on training. Frozen ones are parameters until apply_freeze.
+bool by_training(const TrainingFacts& training, Candidate& c) {
+  if (training.roles.empty()) return false;
+  const auto role = training.roles.find(c.tensor->name);
+  c.role = role == training.roles.end() ? Role::constant : Role::parameter;
+  c.reason = role == training.roles.end() ? fmt::format("not named by {}", training.stated_by)
+                                          : fmt::format("{} by {}", role->second ? "trained" : "frozen", training.stated_by);
+  return true;
+}
+
 bool holds_infinity(WeightFiles& files, const OnnxTensor& tensor) {
   if (files.absent() || !tensor.in_file || (tensor.type != kOnnxFloat && tensor.type != kOnnxDouble)) return false;
   std::vector<double> first(std::min<int64_t>(elements(tensor.shape), 4096));
@@ -83,7 +93,7 @@ bool is_exponent(const std::vector<Use>& readers, const std::set<std::string>& r
 void decide(const OnnxModel& model, WeightFiles& files, const UseMap& uses, const std::set<std::string>& reached, bool constant_node,
             Candidate& c) {
   c.root = c.tensor->name;
-  const bool known = by_metadata(model.metadata, c);
+  const bool known = by_training(model.training, c) || by_metadata(model.metadata, c);
   if (known && c.role != Role::parameter) return;
   const auto readers = uses.find(c.tensor->name);
   if (!reached.count(c.tensor->name)) {
@@ -174,7 +184,12 @@ void make_parameters(const ImportOptions& options, RolePlan& plan) {
   }
 }
 
-void apply_freeze(Patterns& freeze, Patterns& train, RolePlan& plan) {
+bool is_frozen(const TrainingFacts& training, const Parameter& p) {
+  const auto role = training.roles.find(p.source.initializer);
+  return role != training.roles.end() && !role->second;
+}
+
+void apply_freeze(const TrainingFacts& training, Patterns& freeze, Patterns& train, RolePlan& plan) {
   for (Parameter& p : plan.parameters) {
     std::vector<std::string> names = {p.name, p.source.initializer};
     for (const ParameterAlias& alias : p.aliases) names.push_back(alias.initializer);
@@ -184,9 +199,9 @@ void apply_freeze(Patterns& freeze, Patterns& train, RolePlan& plan) {
       trained |= train.matches(name);
     }
     if (trained && p.trainable) p.role_reason = "--train";
-    if (!frozen || trained) continue;
+    if (trained || (!frozen && !is_frozen(training, p))) continue;
     p.trainable = false;
-    p.role_reason = "--freeze";
+    if (frozen) p.role_reason = "--freeze";
   }
 }
 
@@ -231,7 +246,7 @@ RolePlan plan_roles(const OnnxModel& model, WeightFiles& files, const ImportOpti
   split_merged(model, files, ties, uses, plan);
   unique_names(plan);
   for (const Candidate& c : plan.candidates) freeze.matches(c.tensor->name);  // a buffer is frozen already
-  apply_freeze(freeze, train, plan);
+  apply_freeze(model.training, freeze, train, plan);
   refuse_folded(plan);
   report_folded(model.metadata, plan);
   report_guessed(model, plan);
