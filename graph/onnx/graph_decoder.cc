@@ -12,18 +12,25 @@ namespace {
 
 void add_reads(const OnnxGraph& graph, std::set<std::string>& names);
 
-// Everything that a node reads, captured names of its subgraphs included; depth is bounded by the nesting limit of the file.
+}  // namespace
+
+// Depth is bounded by the nesting limit of the file.
 void add_reads(const OnnxNode& node, std::set<std::string>& names) {
   for (const std::string& input : node.inputs)
     if (!input.empty()) names.insert(input);
+  for (const std::string& name : gradient_names(node)) names.insert(name);
   for (const OnnxAttribute& attribute : node.attributes)
     if (attribute.graph) add_reads(*attribute.graph, names);
 }
+
+namespace {
 
 void add_reads(const OnnxGraph& graph, std::set<std::string>& names) {
   for (const OnnxNode& node : graph.nodes) add_reads(node, names);
   for (const OnnxValueInfo& output : graph.outputs) names.insert(output.name);
 }
+
+}  // namespace
 
 std::vector<bool> needed_nodes(const OnnxGraph& graph, std::set<std::string> wanted) {
   std::vector<bool> needed(graph.nodes.size(), false);
@@ -33,6 +40,8 @@ std::vector<bool> needed_nodes(const OnnxGraph& graph, std::set<std::string> wan
   }
   return needed;
 }
+
+namespace {
 
 std::string unsupported(const OnnxNode& node, int opset) {
   const std::string domain = node.domain.empty() ? "" : node.domain + "::";
@@ -149,6 +158,7 @@ void GraphDecoder::decode_node(const OnnxNode& node) {
     std::vector<ValueId> inputs;
     for (size_t i = 0; i < node.inputs.size(); ++i) inputs.push_back(operand(node, static_cast<int>(i)));
     if (node.op == "If" && node.domain.empty()) return decode_if(node, inputs);
+    if (is_gradient(node)) return decode_gradient(node, inputs);
     const bool constant_weight =
         node.op == "Constant" && node.domain.empty() && !node.outputs.empty() && roles_.by_name.count(node.outputs[0]);
     const ValueId weight = constant_weight ? stored(node.outputs[0]) : kNone;
@@ -216,7 +226,8 @@ std::vector<std::string> unsupported_nodes(const OnnxModel& model, const RolePla
     add_reads(node, reads);
     if (std::none_of(reads.begin(), reads.end(), [&](const std::string& name) { return varying.count(name) > 0; })) continue;
     varying.insert(node.outputs.begin(), node.outputs.end());
-    if (needed[i] && !(node.op == "If" && node.domain.empty()) && !find_decoder(node)) lines.push_back(unsupported(node, model.opset));
+    if (needed[i] && !(node.op == "If" && node.domain.empty()) && !is_gradient(node) && !find_decoder(node))
+      lines.push_back(unsupported(node, model.opset));
   }
   return lines;
 }

@@ -31,6 +31,9 @@ class GraphDecoder {
   void decode_node(const OnnxNode& node);
   void run_decoder(const OnnxNode& node, DecodeContext& context);
   void decode_if(const OnnxNode& node, const std::vector<ValueId>& inputs);
+  void decode_gradient(const OnnxNode& node, const std::vector<ValueId>& inputs);  // decode_gradient.cc, with the next one
+  ValueId evaluate_again(const OnnxNode& node, const std::vector<std::string>& names, const std::vector<ValueId>& inputs,
+                         const std::string& target);
   void block(const OnnxNode& node);
   bool blocked(const OnnxNode& node) const;
   ValueId operand(const OnnxNode& node, int input);
@@ -50,6 +53,13 @@ class GraphDecoder {
   std::set<std::string> blocked_;
   std::vector<std::string> problems_, constant_problems_;
 };
+
+// Everything that a node reads, captured names of its subgraphs included.
+void add_reads(const OnnxNode& node, std::set<std::string>& names);
+std::vector<bool> needed_nodes(const OnnxGraph& graph, std::set<std::string> wanted);
+bool is_gradient(const OnnxNode& node);  // ai.onnx.preview.training::Gradient
+// Values that a Gradient names in its attributes besides its inputs.
+std::vector<std::string> gradient_names(const OnnxNode& node);
 
 // Needed nodes without decoder that depend on data or parameters, one line each; needs no shapes.
 std::vector<std::string> unsupported_nodes(const OnnxModel& model, const RolePlan& roles, const std::set<std::string>& wanted);

@@ -21,11 +21,7 @@ void add_grid_decoders(DecoderTable&) {}
 
 void add_loss_forms_decoders(DecoderTable&) {}
 
-void add_microsoft_decoders(DecoderTable&) {}
-
 void add_normalize_decoders(DecoderTable&) {}
-
-void add_optimizer_decoders(DecoderTable&) {}
 
 void add_pad_decoders(DecoderTable&) {}
 
