@@ -31,6 +31,8 @@ std::vector<std::pair<std::string, std::string>> effective_options(const Compile
   std::vector<std::string> dims, axes;
   for (const auto& [name, size] : o.dims) dims.push_back(fmt::format("{}={}", name, size));
   for (const auto& [name, axis] : o.sample_axes) axes.push_back(fmt::format("{}={}", name, axis < 0 ? "none" : fmt::to_string(axis)));
+  std::vector<std::string> bound;
+  for (const auto& [name, value] : o.bind) bound.push_back(name);
   auto joined = [](const std::vector<std::string>& list) { return fmt::format("{}", fmt::join(list, " ")); };
   return {{"ranks", fmt::to_string(o.ranks)},
           {"batch", fmt::to_string(o.batch)},
@@ -51,7 +53,9 @@ std::vector<std::pair<std::string, std::string>> effective_options(const Compile
           {"tie", joined(o.tie)},
           {"untie", joined(o.untie)},
           {"threads", fmt::to_string(o.threads)},
-          {"eval", o.eval ? "yes" : "no"}};
+          {"eval", o.eval ? "yes" : "no"},
+          {"bind", joined(bound)},
+          {"outputs", joined(o.outputs)}};
 }
 
 void check_options(const CompileOptions& o) {

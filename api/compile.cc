@@ -23,6 +23,8 @@ ImportOptions import_options(const CompileOptions& options) {
   import.freeze = options.freeze;
   import.tie = options.tie;
   import.untie = options.untie;
+  import.bind = options.bind;
+  import.outputs = options.outputs;
   return import;
 }
 
@@ -51,6 +53,12 @@ void take_optimizer(const ModelFile& file, CompileOptions& options) {
   options.momentum = stated->momentum;
 }
 
+void describe_outputs(Plan& plan, const ImportedModel& model) {
+  for (PlanOutput& output : plan.outputs)
+    for (const ImportedOutput& from : model.outputs)
+      if (from.name == output.name) output.sample_axis = from.sample_axis, output.type = from.type;
+}
+
 void fill_header(Plan& plan, const ImportedModel& model, const CompileOptions& options) {
   plan.header.tool_version = version();
   plan.header.model_path = model.model_path;
@@ -64,7 +72,7 @@ void fill_header(Plan& plan, const ImportedModel& model, const CompileOptions& o
 ImportOptions settle_options(const ModelFile& file, CompileOptions& options) {
   check_options(options);
   take_optimizer(file, options);
-  resolve_batch(options, file.peek(options.sample_axes).baked_batch);
+  resolve_batch(options, file.peek(options.sample_axes, options.bind).baked_batch);
   return import_options(options);
 }
 
@@ -80,6 +88,7 @@ Plan compile(const ModelFile& file, CompileOptions options, const PassObserver& 
   run_pipeline(graph, options, observer);
   Plan plan = emit_plan(graph, options);
   describe_inputs(plan, model);
+  describe_outputs(plan, model);
   fill_header(plan, model, options);
   if (options.model_optimizer && file.stated_optimizer()) keep_stated(*file.stated_optimizer(), plan);
   plan.header.digest = plan_digest(plan);

@@ -1,5 +1,6 @@
 #pragma once
 // The library's front door: compile a model, run the plan, read the result.
+#include <map>
 #include <memory>
 #include <string>
 
@@ -32,6 +33,9 @@ WeightReader open_weights(const Plan& plan, std::shared_ptr<WeightFiles> files =
 
 // An executor with the plan's own weights, one thread group per rank.
 std::unique_ptr<Executor> make_executor(const Plan& plan, ExecutorOptions options = {}, std::shared_ptr<WeightFiles> files = nullptr);
+
+// Outputs of a forward plan (CompileOptions::outputs) over all samples, by name, joined along their sample axes.
+std::map<std::string, HostTensor> predict(Executor& executor, const DataSource& data);
 
 // The trained model beside its original (graph/onnx/exporter.h). Returns the files that were written.
 std::vector<std::string> export_trained(Executor& executor, const std::string& path);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/dtype.h"
+#include "base/host_tensor.h"
 
 namespace zeroplan {
 
@@ -35,6 +36,10 @@ struct CompileOptions {
   std::vector<std::string> train, freeze, tie, untie;  // patterns
   int threads = 1;                                     // per rank
   bool eval = false;                                   // also build the eval programs
+  std::map<std::string, HostTensor> bind;              // --bind INPUT=VALUES: inputs that are constants
+  std::vector<std::string> outputs;                    // not empty: a forward plan for these outputs of the model; nothing is trained
+
+  bool forward_only() const { return !outputs.empty(); }
 
   int64_t samples_per_micro_batch() const { return batch / micro_batches; }
   bool one_round() const { return micro_batches <= ranks; }  // per optimizer step: no rank runs a second micro-batch

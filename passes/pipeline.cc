@@ -12,6 +12,7 @@ const std::vector<Pass>& pipeline() {
       {"canonicalize_attention", canonicalize_views, "canonicalize_views again: k arrives through a transpose that is undone"},
       {"cse", cse, "compute equal nodes once"},
       {"dce", dce, "drop nodes that nothing reads"},
+      {"record_outputs", record_outputs, "keep the outputs of a forward plan"},
       {"clone_eval", clone_eval, "copy the forward into the eval program"},
       {"autodiff", autodiff, "append the backward, one vjp per node"},
       // Vjps are built one by one: they transpose back what the forward transposed, and compute some products twice.

@@ -1,6 +1,8 @@
 #include "tools/compile_arguments.h"
 
+#include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -28,6 +30,23 @@ bool parse_integer(const std::string& text, int64_t& value) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
+// Numbers separated by commas; true and false are 1 and 0.
+void bind_value(const std::string& name, const std::string& list, CompileOptions& options, std::vector<std::string>& problems) {
+  std::vector<double> values;
+  for (size_t at = 0; at <= list.size();) {
+    const size_t end = std::min(list.find(',', at), list.size());
+    const std::string text = list.substr(at, end - at);
+    double number = text == "true";
+    const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (text != "true" && text != "false" && (error != std::errc() || rest != text.data() + text.size()))
+      return problems.push_back(fmt::format("--bind {}={}: '{}' is not a number", name, list, text));
+    values.push_back(number);
+    at = end + 1;
+  }
+  const bool whole = std::all_of(values.begin(), values.end(), [](double v) { return v == std::trunc(v) && std::abs(v) < 9e15; });
+  options.bind[name] = HostTensor::of(whole ? DType::i64 : DType::f64, {static_cast<int64_t>(values.size())}, values);
+}
+
 }  // namespace
 
 void declare_later_option(CLI::App& command, const std::string& name, const std::string& what) {
@@ -51,6 +70,7 @@ void CompileArguments::declare(CLI::App& command) {
   option("--stage", options_.stage, "ZeRO stage, 0 to 3: 0 data parallel, 1 optimizer sharded, 2 and gradients, 3 and weights");
   option("--dim", dims_, "NAME=N: value of a symbolic dimension")->take_all();
   option("--sample-axis", sample_axes_, "INPUT=AXIS or INPUT=none: where samples lie in an input")->take_all();
+  option("--bind", bound_, "INPUT=V or INPUT=V,V,…: an input that is always the same, such as a sampling rate")->take_all();
   option("--loss", options_.loss, "output name, softmax_cross_entropy(logits, labels) or mse(out, target)");
   option("--optimizer", optimizer_, "adamw, adam or sgd; default the one that the model states, if it does");
   option("--momentum", options_.momentum, "of sgd, from 0 to below 1");
@@ -89,6 +109,8 @@ CompileOptions CompileArguments::finish() const {
     else
       options.sample_axes[name] = static_cast<int>(axis);
   }
+  for (const std::string& text : bound_)
+    if (split_assignment(text, "bind", name, value, problems)) bind_value(name, value, options, problems);
   if (const std::optional<OptimizerKind> kind = parse_optimizer(optimizer_))
     options.optimizer = *kind;
   else

@@ -1,8 +1,10 @@
 #include "graph/onnx/bind_dims.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/counted.h"
 
@@ -113,10 +115,62 @@ void check_names(const OnnxGraph& graph, const ImportOptions& options, const std
   }
 }
 
+std::vector<std::string> dim_texts(const OnnxValueInfo& input) {
+  std::vector<std::string> texts;
+  for (const OnnxDim& dim : input.dims) texts.push_back(dim.symbol.empty() ? std::to_string(dim.value) : dim.symbol);
+  return texts;
+}
+
+// The symbols of inputs that are constants are their sizes.
+void bind_constants(const OnnxGraph& graph, const ImportOptions& options, BoundDims& out) {
+  for (const auto& [name, value] : options.bind) {
+    const auto input = std::find_if(graph.inputs.begin(), graph.inputs.end(), [&](const auto& i) { return i.name == name; });
+    if (input == graph.inputs.end()) {
+      out.problems.push_back(fmt::format("--bind {}: the model has no such input", name));
+      continue;
+    }
+    const std::optional<HostTensor> constant = bound_constant(*input, value);
+    if (!constant) {
+      out.problems.push_back(fmt::format("--bind {}: {} do not fill the input, whose shape is [{}]", name, counted(value.count(), "value"),
+                                         fmt::join(dim_texts(*input), ",")));
+      continue;
+    }
+    for (size_t i = 0; i < input->dims.size(); ++i)
+      if (const OnnxDim& dim = input->dims[i]; !dim.symbol.empty()) out.symbols.emplace(dim.symbol, constant->shape()[i]);
+  }
+}
+
+// What data is read for.
+OnnxGraph without_constants(const OnnxGraph& graph, const ImportOptions& options) {
+  OnnxGraph rest;
+  for (const OnnxValueInfo& input : graph.inputs)
+    if (!options.bind.count(input.name)) rest.inputs.push_back(input);
+  return rest;
+}
+
 }  // namespace
 
-BoundDims bind_dims(const OnnxGraph& graph, const ImportOptions& options, const std::string& labels) {
+std::optional<HostTensor> bound_constant(const OnnxValueInfo& input, const HostTensor& value) {
+  const auto fits = [&](const Shape& shape) {
+    if (!input.ranked) return true;
+    if (shape.size() != input.dims.size()) return false;
+    for (size_t i = 0; i < shape.size(); ++i)
+      if (input.dims[i].symbol.empty() && input.dims[i].value != shape[i]) return false;
+    return true;
+  };
+  if (fits(value.shape())) return value;
+  Shape shape;
+  int64_t rest = value.count();  // for the one symbol that there may be
+  for (const OnnxDim& dim : input.dims) rest /= dim.symbol.empty() ? std::max<int64_t>(dim.value, 1) : 1;
+  for (const OnnxDim& dim : input.dims) shape.push_back(dim.symbol.empty() ? dim.value : std::exchange(rest, 1));
+  if (value.shape().size() > 1 || elements(shape) != value.count()) return std::nullopt;
+  return value.reshaped(shape);
+}
+
+BoundDims bind_dims(const OnnxGraph& whole, const ImportOptions& options, const std::string& labels) {
   BoundDims out;
+  bind_constants(whole, options, out);
+  const OnnxGraph graph = without_constants(whole, options);
   check_names(graph, options, labels, out);
   out.sample_symbol = find_sample_symbol(graph, options);
   if (out.sample_symbol.empty()) out.baked_batch = find_baked_batch(graph, options);
@@ -138,17 +192,18 @@ BoundDims bind_dims(const OnnxGraph& graph, const ImportOptions& options, const 
   return out;
 }
 
-ModelPeek peek_dims(const OnnxGraph& graph, const std::map<std::string, int>& sample_axes) {
+ModelPeek peek_dims(const OnnxGraph& graph, const std::map<std::string, int>& sample_axes, const std::map<std::string, HostTensor>& bind) {
   ImportOptions options;
   options.sample_axes = sample_axes;
+  options.bind = bind;
   const BoundDims bound = bind_dims(graph, options);
   ModelPeek peek;
   peek.baked_batch = bound.baked_batch;
   peek.sample_symbol = bound.sample_symbol;
   for (const OnnxValueInfo& input : graph.inputs) {
     std::vector<std::string>& dims = peek.input_dims[input.name];
+    dims = dim_texts(input);
     for (const OnnxDim& dim : input.dims) {
-      dims.push_back(dim.symbol.empty() ? std::to_string(dim.value) : dim.symbol);
       if (dim.symbol.empty() || dim.symbol == bound.sample_symbol) continue;
       std::vector<std::string>& inputs = peek.symbols[dim.symbol];
       if (std::find(inputs.begin(), inputs.end(), input.name) == inputs.end()) inputs.push_back(input.name);

@@ -1,6 +1,7 @@
 #pragma once
 // Static shapes for the inputs of a model.
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,10 @@ struct BoundDims {
   std::vector<std::string> problems;  // unbound symbols with the inputs that carry them, and misfits
 };
 
+// The value as a constant of the input's rank: as it is, or a plain list of numbers in the input's shape. nullopt: it does not fit.
+std::optional<HostTensor> bound_constant(const OnnxValueInfo& input, const HostTensor& value);
 // `labels`: an input that --loss adds, for which --sample-axis may be stated too.
 BoundDims bind_dims(const OnnxGraph& graph, const ImportOptions& options, const std::string& labels = {});
-ModelPeek peek_dims(const OnnxGraph& graph, const std::map<std::string, int>& sample_axes);
+ModelPeek peek_dims(const OnnxGraph& graph, const std::map<std::string, int>& sample_axes, const std::map<std::string, HostTensor>& bind);
 
 }  // namespace zeroplan

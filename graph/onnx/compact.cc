@@ -13,6 +13,7 @@ std::vector<bool> live_values(const Graph& graph) {
   std::vector<bool> live(graph.values.size(), false);
   for (ValueId id : {graph.loss.sum, graph.loss.weight})
     if (id != kNone) live[id] = true;
+  for (const auto& [name, id] : graph.outputs) live[id] = true;
   for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
     const bool needed = std::any_of(node->outputs.begin(), node->outputs.end(), [&](ValueId id) { return live[id]; });
     if (!needed) continue;
@@ -101,8 +102,9 @@ std::vector<int> compact(Graph& graph, const std::map<ValueId, std::string>& nam
     out.add_node(std::move(node));
   }
   out.loss = graph.loss;
-  out.loss.sum = moved[out.loss.sum];
-  if (out.loss.weight != kNone) out.loss.weight = moved[out.loss.weight];
+  for (ValueId* id : {&out.loss.sum, &out.loss.weight})
+    if (*id != kNone) *id = moved[*id];
+  for (const auto& [name, id] : graph.outputs) out.outputs[name] = moved[id];
   out.reindex();
   graph = std::move(out);
   return parameters;

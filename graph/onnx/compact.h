@@ -8,8 +8,8 @@
 
 namespace zeroplan {
 
-// Keeps what the loss depends on; computed values get the names of the model. Values, inputs, parameters and the loss of `graph` are
-// renumbered. Returns old parameter -> new, -1 for dropped ones.
+// Keeps what the loss and the outputs depend on; computed values get the names of the model. Values, inputs, parameters, loss and outputs
+// of `graph` are renumbered. Returns old parameter -> new, -1 for dropped ones.
 std::vector<int> compact(Graph& graph, const std::map<ValueId, std::string>& names);
 // Parameters without a gradient path to the loss become frozen (named in `report`); ops without gradient on a path are returned as
 // problems.

@@ -51,8 +51,6 @@ using Decoder = void (*)(DecodeContext&);
 
 // nullptr: the operator is not supported. Constant, If and constant-only operators are the importer's own.
 Decoder find_decoder(const OnnxNode& node);
-// Operators that have no kernel but are evaluated where all operands are constants. Returns false where the operator is none of them.
-bool decode_constant_only(DecodeContext& c);
 
 // The families; each adds its operators.
 using DecoderTable = std::map<std::string, Decoder, std::less<>>;  // key: operator, or domain::operator outside the default domain

@@ -56,7 +56,14 @@ GraphDecoder::GraphDecoder(const OnnxModel& model, WeightFiles& files, const Rol
   for (const OnnxTensor& tensor : model.graph.initializers) initializers_[tensor.name] = &tensor;
 }
 
-void GraphDecoder::add_inputs(const BoundDims& dims) {
+void GraphDecoder::add_inputs(const BoundDims& dims, const std::map<std::string, HostTensor>& bind) {
+  for (const OnnxValueInfo& input : model_.graph.inputs) {
+    const auto bound = bind.find(input.name);
+    const std::optional<DType> dtype = graph_dtype(input.type, precision_);
+    if (bound == bind.end() || !dtype) continue;
+    if (const std::optional<HostTensor> constant = bound_constant(input, bound->second))
+      scopes_[0][input.name] = build_.constant(constant->cast(*dtype));
+  }
   for (const BoundInput& input : dims.inputs) {
     const std::optional<DType> dtype = graph_dtype(input.type, precision_);
     if (!dtype) {
@@ -175,7 +182,7 @@ void GraphDecoder::run_decoder(const OnnxNode& node, DecodeContext& context) {
   const Decoder decoder = find_decoder(node);
   if (decoder) {
     decoder(context);
-  } else if (!decode_constant_only(context)) {
+  } else {
     bool constant = true;
     for (int i = 0; i < context.count(); ++i) constant = constant && (!context.has(i) || build_.is_constant(context.in(i)));
     (constant ? constant_problems_ : problems_).push_back(unsupported(node, model_.opset));

@@ -17,7 +17,8 @@ class GraphDecoder {
   // All arguments must outlive the decoder.
   GraphDecoder(const OnnxModel& model, WeightFiles& files, const RolePlan& roles, DType precision, Graph& graph);
 
-  void add_inputs(const BoundDims& dims);
+  // `bind`: inputs that are constants.
+  void add_inputs(const BoundDims& dims, const std::map<std::string, HostTensor>& bind);
   void decode(const std::set<std::string>& wanted);
   // kNone: not there, or it depends on a node that could not be decoded.
   ValueId find(const std::string& name);

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error.h"
 #include "base/type_name.h"
@@ -47,8 +48,8 @@ class Import {
   void decode() {
     fill_header();
     std::vector<std::string> problems;
-    const LossSpec spec = find_loss(problems);
-    const std::set<std::string> wanted = problems.empty() ? std::set{spec.output} : floating_outputs();
+    const LossSpec spec = forward_only() ? LossSpec{} : find_loss(problems);
+    const std::set<std::string> wanted = wanted_values(spec, problems);
     dims_ = bind_dims(model_.graph, options_, spec.labels);
     append(problems, dims_.problems);
     RolePlan roles = plan_roles(model_, files_, options_, wanted);
@@ -58,13 +59,41 @@ class Import {
     out_.report = roles.report;
     out_.graph.parameters = roles.parameters;
     GraphDecoder decoder(model_, files_, roles, options_.precision, out_.graph);
-    decoder.add_inputs(dims_);
+    decoder.add_inputs(dims_, options_.bind);
     if (dims_.problems.empty()) add_inputs();
     if (!problems.empty()) refuse(problems, roles, wanted);
     decoder.decode(wanted);
     if (!decoder.problems().empty()) refuse(decoder.problems(), roles, wanted);
-    set_loss(spec, roles, decoder);
+    forward_only() ? set_outputs(decoder) : set_loss(spec, roles, decoder);
     finish(roles, decoder);
+  }
+
+  bool forward_only() const { return !options_.outputs.empty(); }
+
+  std::set<std::string> wanted_values(const LossSpec& spec, std::vector<std::string>& problems) const {
+    if (!forward_only()) return problems.empty() ? std::set{spec.output} : floating_outputs();
+    std::set<std::string> known;
+    for (const OnnxValueInfo& output : model_.graph.outputs) known.insert(output.name);
+    for (const std::string& name : options_.outputs)
+      if (!known.count(name)) problems.push_back(fmt::format("the model has no output '{}'; it has {}", name, fmt::join(known, ", ")));
+    return {options_.outputs.begin(), options_.outputs.end()};
+  }
+
+  void set_outputs(GraphDecoder& decoder) {
+    for (const std::string& name : options_.outputs) {
+      const ValueId id = decoder.find(name);
+      if (id == kNone) throw Error(fmt::format("output '{}' is not computed by the model", name));
+      out_.graph.outputs[name] = id;
+    }
+    const std::vector<SampleAxis> lie = find_sample_axes(out_.graph, sample_axes(decoder, dims_));
+    for (const OnnxValueInfo& info : model_.graph.outputs) {
+      const auto wanted = out_.graph.outputs.find(info.name);
+      if (wanted == out_.graph.outputs.end()) continue;
+      const SampleAxis& place = lie[wanted->second];
+      const bool along = place.kind == SampleAxis::Kind::axis && place.stride == 1;
+      out_.outputs.push_back({info.name, kNone, along ? place.axis : -1, info.type});
+    }
+    for (Parameter& p : out_.graph.parameters) p.trainable = false;
   }
 
   // Without one, what can be said of the rest of the model is still said.
@@ -205,19 +234,25 @@ class Import {
       if (input.value != kNone && graph.value(input.value).kind == ValueKind::input)
         kept.push_back(input);
       else
-        roles.report.push_back(fmt::format("input '{}' is not needed for the loss; no data is read for it", input.name));
+        roles.report.push_back(fmt::format("input '{}' is not needed; no data is read for it", input.name));
     }
     out_.inputs = std::move(kept);
-    std::vector<std::string> problems = check_gradients(graph, roles.report);
-    if (std::none_of(graph.parameters.begin(), graph.parameters.end(), [](const Parameter& p) { return p.trainable; }))
-      problems.push_back(fmt::format("no parameter of the model leads to the loss: there is nothing to train; {}",
-                                     model_.training.missing.empty() ? "name some with --train" : model_.training.missing));
-    if (!problems.empty()) refuse(problems);
+    for (ImportedOutput& output : out_.outputs) output.value = graph.outputs.at(output.name);
+    if (!forward_only()) require_trainable(roles);
     find_limits(graph, out_.inputs);
     out_.roles = std::move(roles.rows);
     out_.report = std::move(roles.report);
     out_.baked_batch = dims_.baked_batch;
     report_rest();
+  }
+
+  void require_trainable(RolePlan& roles) {
+    std::vector<std::string> problems = check_gradients(out_.graph, roles.report);
+    const std::vector<Parameter>& parameters = out_.graph.parameters;
+    if (std::none_of(parameters.begin(), parameters.end(), [](const Parameter& p) { return p.trainable; }))
+      problems.push_back(fmt::format("no parameter of the model leads to the loss: there is nothing to train; {}",
+                                     model_.training.missing.empty() ? "name some with --train" : model_.training.missing));
+    if (!problems.empty()) refuse(problems);
   }
 
   int axis_of(const std::string& name) const {

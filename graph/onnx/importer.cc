@@ -41,8 +41,14 @@ const StatedOptimizer* ModelFile::stated_optimizer() const {
   return optimizer ? &*optimizer : nullptr;
 }
 
-ModelPeek ModelFile::peek(const std::map<std::string, int>& sample_axes) const {
-  return guarded(contents_->model.path, [&] { return peek_dims(contents_->model.graph, sample_axes); });
+std::vector<std::string> ModelFile::output_names() const {
+  std::vector<std::string> names;
+  for (const OnnxValueInfo& output : contents_->model.graph.outputs) names.push_back(output.name);
+  return names;
+}
+
+ModelPeek ModelFile::peek(const std::map<std::string, int>& sample_axes, const std::map<std::string, HostTensor>& bind) const {
+  return guarded(contents_->model.path, [&] { return peek_dims(contents_->model.graph, sample_axes, bind); });
 }
 
 ImportedModel ModelFile::decode(const ImportOptions& options) const {

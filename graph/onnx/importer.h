@@ -20,7 +20,9 @@ struct ImportOptions {
   std::string loss;                        // empty: output of the graph; an output's name; or softmax_cross_entropy(…), mse(…)
   DType precision = DType::f32;            // every floating-point value of the graph gets this type
   std::vector<std::string> train, freeze, tie, untie;
-  int64_t micro_batches = 1;  // of the optimizer step; above 1, a loss that is no mean or sum over samples is refused
+  int64_t micro_batches = 1;               // of the optimizer step; above 1, a loss that is no mean or sum over samples is refused
+  std::map<std::string, HostTensor> bind;  // inputs that are constants: what depends on them alone is evaluated at import
+  std::vector<std::string> outputs;        // not empty: forward only. These outputs are wanted instead of a loss, and nothing is trained
 };
 
 struct ImportedInput {
@@ -31,6 +33,13 @@ struct ImportedInput {
   bool label = false;
   int64_t ignored = 0;
   bool has_ignored = false;
+};
+
+struct ImportedOutput {
+  std::string name;
+  ValueId value = kNone;
+  int sample_axis = -1;  // -1: made of all samples, or of none
+  int type = 0;          // TensorProto.DataType that the model states; 0: none
 };
 
 enum class Role : uint8_t { parameter, frozen, buffer, constant };
@@ -47,6 +56,7 @@ struct RoleRow {  // one line of `inspect`'s table
 struct ImportedModel {
   Graph graph;  // loss set; parameters with sources, aliases and split uses
   std::vector<ImportedInput> inputs;
+  std::vector<ImportedOutput> outputs;  // forward only
   std::vector<RoleRow> roles;
   std::vector<std::string> report;  // ties, splits, exports without dropout, unused initializers: one line each
   std::vector<std::string> loss_candidates;
@@ -71,7 +81,9 @@ class ModelFile {
  public:
   explicit ModelFile(const std::string& path);  // a folder: the training artifacts in it
   ~ModelFile();
-  ModelPeek peek(const std::map<std::string, int>& sample_axes = {}) const;  // as ImportOptions has them
+  // As ImportOptions has them.
+  ModelPeek peek(const std::map<std::string, int>& sample_axes = {}, const std::map<std::string, HostTensor>& bind = {}) const;
+  std::vector<std::string> output_names() const;
   // The open files, which know the digest that was read; they may outlive this object.
   std::shared_ptr<WeightFiles> weights() const;
   // That the model, or a file beside it, states; null: none.

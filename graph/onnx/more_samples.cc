@@ -16,7 +16,7 @@ class Reading {
         dims_(bind(source, samples)),
         decoder_(source.model, source.files, source.roles, source.options.precision, graph_) {
     graph_.parameters = source.roles.parameters;
-    decoder_.add_inputs(dims_);
+    decoder_.add_inputs(dims_, source.options.bind);
     decoder_.decode({source.spec.output});
     const std::vector<std::string> problems = decoder_.problems();
     output_ = problems.empty() ? decoder_.find(source.spec.output) : kNone;

@@ -12,77 +12,11 @@ OpDef pending_def() {
 }
 }  // namespace
 
-OpDef ceil_def() { return pending_def(); }
-
-OpDef floor_def() { return pending_def(); }
-
-OpDef round_def() { return pending_def(); }
-
-OpDef tan_def() { return pending_def(); }
-
-OpDef asin_def() { return pending_def(); }
-
-OpDef acos_def() { return pending_def(); }
-
-OpDef atan_def() { return pending_def(); }
-
-OpDef sinh_def() { return pending_def(); }
-
-OpDef cosh_def() { return pending_def(); }
-
-OpDef asinh_def() { return pending_def(); }
-
-OpDef acosh_def() { return pending_def(); }
-
-OpDef atanh_def() { return pending_def(); }
-
-OpDef modulo_def() { return pending_def(); }
-
-OpDef remainder_def() { return pending_def(); }
-
-OpDef shift_left_def() { return pending_def(); }
-
-OpDef shift_right_def() { return pending_def(); }
-
-OpDef bit_and_def() { return pending_def(); }
-
-OpDef bit_or_def() { return pending_def(); }
-
-OpDef bit_xor_def() { return pending_def(); }
-
-OpDef reduce_prod_def() { return pending_def(); }
-
-OpDef arg_max_def() { return pending_def(); }
-
-OpDef cumsum_def() { return pending_def(); }
-
-OpDef top_k_def() { return pending_def(); }
-
-OpDef scatter_def() { return pending_def(); }
-
-OpDef conv_def() { return pending_def(); }
-
-OpDef conv_grad_input_def() { return pending_def(); }
-
-OpDef conv_grad_weight_def() { return pending_def(); }
-
-OpDef max_pool_def() { return pending_def(); }
-
-OpDef average_pool_def() { return pending_def(); }
-
-OpDef average_pool_grad_def() { return pending_def(); }
-
-OpDef batch_norm_def() { return pending_def(); }
-
-OpDef batch_norm_grad_def() { return pending_def(); }
-
 OpDef random_uniform_def() { return pending_def(); }
 
 OpDef dropout_def() { return pending_def(); }
 
 OpDef dropout_grad_def() { return pending_def(); }
-
-OpDef record_output_def() { return pending_def(); }
 
 OpDef record_statistics_def() { return pending_def(); }
 

@@ -33,6 +33,16 @@ std::vector<OutputType> infer_record_loss(const Graph& graph, const Node& node) 
   return {type_of(vector_operand(graph, node, 2, "metrics", DType::f64))};
 }
 
+// x, state → state'
+std::vector<OutputType> infer_record_output(const Graph& graph, const Node& node) {
+  expect_inputs(node, 2, 2);
+  const Value& x = operand(graph, node, 0, "x");
+  const Value& state = operand(graph, node, 1, "state");
+  expect_dtype(state, x.dtype, "state");
+  expect_shape(state, x.shape, "state");
+  return {type_of(state)};
+}
+
 // gradients of the unit in order → token
 std::vector<OutputType> infer_fill_padding(const Graph& graph, const Node& node) {
   const Unit& unit = unit_of(graph, node);
@@ -106,6 +116,11 @@ OpDef step_def(std::vector<OutputType> (*infer)(const Graph&, const Node&), std:
 }  // namespace
 
 OpDef record_loss_def() { return step_def(infer_record_loss, {{0, 2}}); }
+OpDef record_output_def() {
+  OpDef def = step_def(infer_record_output, {{0, 1}});
+  def.accepts = [](const Graph&, const Node&, int input, const Shape&, const Strides&) { return input == 0; };
+  return def;
+}
 OpDef fill_padding_def() { return step_def(infer_fill_padding, {}); }
 OpDef fold_metrics_def() { return step_def(infer_fold_metrics, {{0, 1}, {1, 0}}); }
 OpDef grad_norm_def() { return step_def(infer_grad_norm, {{0, 2}}); }

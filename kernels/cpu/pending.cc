@@ -3,77 +3,11 @@
 
 namespace zeroplan::ZP_KERNEL_NAMESPACE {
 
-void ceil_kernel(const KernelArgs&) {}
-
-void floor_kernel(const KernelArgs&) {}
-
-void round_kernel(const KernelArgs&) {}
-
-void tan_kernel(const KernelArgs&) {}
-
-void asin_kernel(const KernelArgs&) {}
-
-void acos_kernel(const KernelArgs&) {}
-
-void atan_kernel(const KernelArgs&) {}
-
-void sinh_kernel(const KernelArgs&) {}
-
-void cosh_kernel(const KernelArgs&) {}
-
-void asinh_kernel(const KernelArgs&) {}
-
-void acosh_kernel(const KernelArgs&) {}
-
-void atanh_kernel(const KernelArgs&) {}
-
-void modulo_kernel(const KernelArgs&) {}
-
-void remainder_kernel(const KernelArgs&) {}
-
-void shift_left_kernel(const KernelArgs&) {}
-
-void shift_right_kernel(const KernelArgs&) {}
-
-void bit_and_kernel(const KernelArgs&) {}
-
-void bit_or_kernel(const KernelArgs&) {}
-
-void bit_xor_kernel(const KernelArgs&) {}
-
-void reduce_prod_kernel(const KernelArgs&) {}
-
-void arg_max_kernel(const KernelArgs&) {}
-
-void cumsum_kernel(const KernelArgs&) {}
-
-void top_k_kernel(const KernelArgs&) {}
-
-void scatter_kernel(const KernelArgs&) {}
-
-void conv_kernel(const KernelArgs&) {}
-
-void conv_grad_input_kernel(const KernelArgs&) {}
-
-void conv_grad_weight_kernel(const KernelArgs&) {}
-
-void max_pool_kernel(const KernelArgs&) {}
-
-void average_pool_kernel(const KernelArgs&) {}
-
-void average_pool_grad_kernel(const KernelArgs&) {}
-
-void batch_norm_kernel(const KernelArgs&) {}
-
-void batch_norm_grad_kernel(const KernelArgs&) {}
-
 void random_uniform_kernel(const KernelArgs&) {}
 
 void dropout_kernel(const KernelArgs&) {}
 
 void dropout_grad_kernel(const KernelArgs&) {}
-
-void record_output_kernel(const KernelArgs&) {}
 
 void record_statistics_kernel(const KernelArgs&) {}
 

@@ -39,7 +39,7 @@ class Emitter {
     for (StorageGroup& group : storage_.groups) {
       if (group.arena != arena) continue;
       group.offset = bytes;
-      bytes = round_up(checked_add(bytes, group.bytes), kArenaAlignment);
+      bytes = round_up(checked_add(bytes, std::max<int64_t>(group.bytes, 1)), kArenaAlignment);  // each at an address of its own
     }
   }
 
@@ -99,6 +99,8 @@ class Emitter {
       input.tensor = tables.tensor(id);
       plan_.inputs.push_back(std::move(input));
     }
+    for (const Node& node : graph_.nodes)
+      if (node.op == OpKind::record_output) plan_.outputs.push_back({node.origin, tables.tensor(node.inputs[1])});
     for (const StorageGroup& group : storage_.groups) {
       if (group.kind != TensorKind::constant) continue;
       const HostTensor& constant = graph_.values[group.owner].constant;

@@ -12,6 +12,7 @@ namespace {
 bool changes_state(const Graph& graph, const Node& node) {
   switch (node.op) {
     case OpKind::record_loss:
+    case OpKind::record_output:
     case OpKind::fold_metrics:
     case OpKind::grad_norm:
     case OpKind::clip_factor:

@@ -72,6 +72,8 @@ class Grouper {
     }
     for (const Unit& unit : graph_.units)
       for (ValueId moment : unit.moments) place_leaf(moment, TensorKind::moments, Arena::state);
+    for (const Node& node : graph_.nodes)
+      if (node.op == OpKind::record_output) place_leaf(node.inputs[1], TensorKind::output, Arena::state);
     for (ValueId id = 0; id < static_cast<ValueId>(graph_.values.size()); ++id)
       if (graph_.values[id].kind == ValueKind::state && graph_.values[id].unit == kNone) place_leaf(id, TensorKind::metrics, Arena::state);
     for (const Node& node : graph_.nodes)

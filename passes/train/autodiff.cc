@@ -79,6 +79,7 @@ class Autodiff {
 }  // namespace
 
 bool autodiff(Graph& graph, const CompileOptions& options) {
+  if (options.forward_only()) return false;
   if (graph.loss.sum == kNone) throw Error("the graph has no loss to differentiate; name one with --loss");
   record_loss_of(graph, graph.loss, Program::micro_step, "metrics", options.micro_batches);
   Autodiff(graph).run();

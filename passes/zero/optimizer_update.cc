@@ -91,9 +91,21 @@ bool has_program(const Graph& graph, Program program) {
   return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) { return node.program == program; });
 }
 
+// A forward plan: nothing but load and save.
+bool load_and_save(Graph& graph) {
+  std::vector<ValueId> outputs;
+  for (const Node& node : graph.nodes)
+    if (node.op == OpKind::record_output) outputs.push_back(node.inputs[1]);
+  GraphEdits edits(graph);
+  build_load(graph, edits, outputs);
+  build_save(graph, edits);
+  return edits.apply();
+}
+
 }  // namespace
 
 bool optimizer_update(Graph& graph, const CompileOptions& options) {
+  if (options.forward_only()) return load_and_save(graph);
   if (graph.units.empty()) return false;
   add_moments(graph, options);
   GraphEdits edits(graph);

@@ -105,6 +105,7 @@ Unit make_unit(const Graph& graph, const ParameterGroup& group, const CompileOpt
 }  // namespace
 
 bool partition_units(Graph& graph, const CompileOptions& options) {
+  if (graph.parameters.empty() && options.forward_only()) return false;
   if (graph.parameters.empty()) throw Error("the model has no parameter to train; `zeroplan inspect` says why each initializer is none");
   const ModuleSizes sizes = module_sizes(graph);
   std::set<std::string> taken;

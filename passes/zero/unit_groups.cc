@@ -199,8 +199,10 @@ ForwardUses forward_uses(const Graph& graph) {
   uses.positions.resize(graph.parameters.size());
   std::vector<int> made(graph.values.size(), kNone), read(graph.values.size(), kNone);
   int position = 0;
+  const bool trains = std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& n) { return n.program == Program::micro_step; });
+  const Program program = trains ? Program::micro_step : Program::eval_step;
   for (const Node& node : graph.nodes) {
-    if (node.program != Program::micro_step || node.backward || is_view(node)) continue;
+    if (node.program != program || node.backward || is_view(node)) continue;
     for (ValueId input : node.inputs) {
       if (input == kNone) continue;
       read[roots[input]] = position;

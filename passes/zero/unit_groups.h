@@ -8,7 +8,7 @@
 
 namespace zeroplan {
 
-// Where the forward of micro_step reads a parameter, and the bytes that cross the places in between.
+// Where the forward (of micro_step, or of eval_step in a forward plan) reads a parameter, and the bytes that cross the places in between.
 struct ForwardUses {
   std::vector<std::vector<int>> positions;  // by parameter: ascending positions of reading nodes
   std::vector<int64_t> crossing;            // [i]: bytes of activations made at or before position i and read after it

@@ -151,6 +151,24 @@ EvalReport Executor::evaluate(const DataSource& data) {
   return {divided ? sum / weight : sum, weight, all * count};  // weight 0: NaN, as no sample counted
 }
 
+void Executor::predict(const DataSource& data, int64_t first_sample, const int64_t* order,
+                       const std::function<void(int64_t, const PlanOutput&, const HostTensor&)>& take) {
+  const Plan& p = plan();
+  if (p.outputs.empty()) throw Error("the plan trains; a plan of outputs predicts");
+  const int64_t v = p.header.micro_batches, n = p.header.ranks, count = p.header.batch / v;
+  for (int64_t done = 0; done < v; done += n) {
+    const int64_t now = std::min(n, v - done);
+    impl_->core->run({.kind = Job::Kind::eval_window,
+                      .data = &data,
+                      .first_sample = first_sample + done * count,
+                      .order = order,
+                      .micro_batches = now,
+                      .scalars = {}});
+    for (int64_t i = 0; i < now; ++i)
+      for (const PlanOutput& output : p.outputs) take(done + i, output, read_tensor(*impl_->core, static_cast<int>(i), output.tensor));
+  }
+}
+
 HostTensor Executor::gradient(int parameter) {
   impl_->core->throw_if_failed();
   if (!impl_->gradients_there && !carried_tensors(plan()).empty())

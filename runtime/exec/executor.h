@@ -73,6 +73,10 @@ class Executor {
   // looking at gradients: all ranks must be in this process.
   StepReport accumulate(const DataSource& data, int64_t first_sample, const int64_t* order, const RunScalars& scalars);
   EvalReport evaluate(const DataSource& data);
+  // Forward plans: runs eval_step on micro-batches [0, V) from sample `first_sample` of the epoch given by `order` (null: in order), and
+  // hands out each output of each, contiguous. All ranks must be in this process.
+  void predict(const DataSource& data, int64_t first_sample, const int64_t* order,
+               const std::function<void(int64_t micro_batch, const PlanOutput& output, const HostTensor& values)>& take);
   // Sum over the window of the parameter's gradient, not divided by the weight; after accumulate(). Throws Error where a carried gradient
   // is no longer there.
   HostTensor gradient(int parameter);

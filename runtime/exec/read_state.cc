@@ -57,6 +57,14 @@ bool divides_by_weight(const Plan& plan, Program program) {
                      [](const Step& s) { return s.op == OpKind::fold_metrics && s.attributes.get_int(Attr::value, 0) == 1; });
 }
 
+HostTensor read_tensor(Core& core, int rank, int32_t tensor) {
+  const PlanTensor& t = core.plan().tensors[tensor];
+  HostTensor out(t.dtype, t.shape);
+  Rank& owner = core.rank_at(rank);
+  owner.read(owner.address(t), out.mutable_data(), out.bytes());
+  return out;
+}
+
 HostTensor read_gradient(Core& core, int parameter) {
   const PlanParameter& p = find_parameter(core.plan(), parameter);
   const int32_t tensor = core.plan().units[p.unit].gradient_tensor;

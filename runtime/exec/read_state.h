@@ -12,6 +12,7 @@ struct WindowLoss {
 WindowLoss read_metrics(Core& core);
 // Is the loss of the program's fold_metrics divided by the weight?
 bool divides_by_weight(const Plan& plan, Program program);
+HostTensor read_tensor(Core& core, int rank, int32_t tensor);          // contiguous state of one rank, which must be local
 const PlanParameter& find_parameter(const Plan& plan, int parameter);  // throws Error on an index outside the plan
 HostTensor read_gradient(Core& core, int parameter);                   // throws Error for a frozen parameter; all ranks must be local
 

@@ -126,6 +126,8 @@ std::string dump_text(const Plan& plan, int rank) {
   for (const PlanInput& input : plan.inputs)
     out += fmt::format("input {} {} {}  sample axis {}  {}\n", input.name, type_name(input.dtype), to_string(input.shape),
                        input.sample_axis, describe_operand(plan, {input.tensor, kNone}));
+  for (const PlanOutput& output : plan.outputs)
+    out += fmt::format("output {}  sample axis {}  {}\n", output.name, output.sample_axis, describe_operand(plan, {output.tensor, kNone}));
   out += memory_table(plan);
   put_collectives(out, plan);
   for (const PlanProgram& p : plan.programs) {

@@ -170,6 +170,7 @@ const char* kind_row(TensorKind kind) {
     case TensorKind::activation: return "activations";
     case TensorKind::workspace: return "workspace";
     case TensorKind::input: return "inputs";
+    case TensorKind::output: return "outputs";
   }
   return "";
 }

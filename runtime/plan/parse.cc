@@ -143,6 +143,11 @@ PlanInput get_input(const Field& at, const proto::Input& from, const PlanSizes& 
   return to;
 }
 
+PlanOutput get_output(const Field& at, const proto::Output& from, const PlanSizes& sizes) {
+  return {from.name(), at.sub("tensor").index_not_none(from.tensor(), sizes.tensors),
+          static_cast<int>(at.sub("sample_axis").range(from.sample_axis(), -1, kMaxRank)), from.type()};
+}
+
 PlanHeader get_header(const Field& at, const proto::Header& from) {
   PlanHeader to;
   to.format = from.format();
@@ -206,6 +211,7 @@ Plan from_message(const proto::Plan& from, const Field& at) {
     to.parameters.push_back(get_parameter(at.sub("parameters", i), from.parameters(i), sizes));
   for (int i = 0; i < from.units_size(); ++i) to.units.push_back(get_unit(at.sub("units", i), from.units(i), sizes));
   for (int i = 0; i < from.inputs_size(); ++i) to.inputs.push_back(get_input(at.sub("inputs", i), from.inputs(i), sizes));
+  for (int i = 0; i < from.outputs_size(); ++i) to.outputs.push_back(get_output(at.sub("outputs", i), from.outputs(i), sizes));
   for (int i = 0; i < from.constants_size(); ++i)
     to.constants.push_back(
         {at.sub("constants", i).sub("tensor").index_not_none(from.constants(i).tensor(), sizes.tensors), from.constants(i).content()});

@@ -11,7 +11,7 @@
 
 namespace zeroplan {
 
-inline constexpr int kPlanFormat = 4;
+inline constexpr int kPlanFormat = 5;
 // Operands and Plan::source name the same values: a gathered copy carries the value of the parameter, and a view of a gathered copy (which
 // insert_all_gather cloned) the value of the view in the source graph.
 struct PlanValue {
@@ -43,6 +43,14 @@ struct PlanInput {
   bool label = false;     // labels: values in [0, limit) or `ignored`
   int64_t ignored = 0;
   bool has_ignored = false;
+};
+
+// Forward plans: what eval_step leaves of an output of the model.
+struct PlanOutput {
+  std::string name;
+  int32_t tensor = kNone;
+  int sample_axis = -1;  // -1: made of all samples, or of none
+  int type = 0;          // TensorProto.DataType that the model states; 0: none
 };
 
 struct PlanConstant {
@@ -88,6 +96,7 @@ struct Plan {
   std::vector<PlanParameter> parameters;
   std::vector<PlanUnit> units;
   std::vector<PlanInput> inputs;
+  std::vector<PlanOutput> outputs;
   std::vector<PlanConstant> constants;
   std::array<int64_t, kArenas> arena_bytes{};
   // Largest sum of live bytes of the transient arena over the steps of each program. A storage (rounded up to kArenaAlignment) lives from

@@ -206,6 +206,13 @@ proto::Plan to_message(const Plan& plan) {
   for (const auto& p : plan.parameters) put(*to.add_parameters(), p);
   for (const auto& u : plan.units) put(*to.add_units(), u);
   for (const auto& i : plan.inputs) put(*to.add_inputs(), i);
+  for (const auto& o : plan.outputs) {
+    proto::Output& output = *to.add_outputs();
+    output.set_name(text(o.name));
+    output.set_tensor(o.tensor);
+    output.set_sample_axis(o.sample_axis);
+    output.set_type(o.type);
+  }
   for (const auto& c : plan.constants) {
     proto::Constant& constant = *to.add_constants();
     constant.set_tensor(c.tensor);

@@ -28,6 +28,7 @@ enum class TensorKind : uint8_t {
   activation,
   workspace,  // transient
   input,      // staging
+  output,     // state
 };
 
 enum class StreamKind : uint8_t { compute, gather, reduce };

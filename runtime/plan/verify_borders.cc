@@ -1,6 +1,7 @@
 // Rule border: what lives from program to program.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "runtime/plan/verify_context.h"
 
@@ -10,13 +11,14 @@ namespace {
 using Values = std::map<int32_t, int32_t>;  // tensor -> value
 using Span = std::array<int64_t, 2>;        // bytes [begin, end)
 
-// The programs that may follow each other in load → (micro_step^n update | eval_step^n eval_end)* → save.
+// The programs that may follow each other in load → (micro_step^n update | eval_step^n eval_end)* → save; a forward plan
+// has eval_step alone between load and save.
 constexpr std::pair<Program, Program> kSuccessions[] = {
     {Program::load, Program::micro_step},       {Program::load, Program::eval_step},      {Program::load, Program::save},
     {Program::micro_step, Program::micro_step}, {Program::micro_step, Program::update},   {Program::update, Program::micro_step},
     {Program::update, Program::eval_step},      {Program::update, Program::save},         {Program::eval_step, Program::eval_step},
     {Program::eval_step, Program::eval_end},    {Program::eval_end, Program::micro_step}, {Program::eval_end, Program::eval_step},
-    {Program::eval_end, Program::save},
+    {Program::eval_end, Program::save},         {Program::eval_step, Program::save},
 };
 
 class Borders {
@@ -53,9 +55,13 @@ class Borders {
   }
 
   void check_programs() {
-    for (Program needed : {Program::load, Program::micro_step, Program::update, Program::save})
-      if (!entries_.count(needed)) context_.fail("border", fmt::format("program {} is missing", program_name(needed)));
-    if (entries_.count(Program::eval_step) != entries_.count(Program::eval_end))
+    const std::set<Program> needed = plan_.outputs.empty() ? std::set{Program::load, Program::micro_step, Program::update, Program::save}
+                                                           : std::set{Program::load, Program::eval_step};
+    for (const Program p : needed)
+      if (!entries_.count(p)) context_.fail("border", fmt::format("program {} is missing", program_name(p)));
+    if (!plan_.outputs.empty() && (entries_.count(Program::micro_step) || entries_.count(Program::update)))
+      context_.fail("border", "a plan with outputs trains");
+    if (plan_.outputs.empty() && entries_.count(Program::eval_step) != entries_.count(Program::eval_end))
       context_.fail("border", "eval_step and eval_end only exist together");
     for (size_t i = 1; i < plan_.programs.size(); ++i)
       if (plan_.programs[i].program <= plan_.programs[i - 1].program) context_.fail("border", "programs are not in order, or given twice");

@@ -16,6 +16,7 @@ class Indices {
     for (size_t i = 0; i < plan_.units.size(); ++i) unit(plan_.units[i], static_cast<int>(i));
     for (const PlanValue& v : plan_.values) need(v.parameter, plan_.parameters.size(), "value " + v.name + ": parameter");
     for (const PlanParameter& p : plan_.parameters) need(p.unit, plan_.units.size(), "parameter " + p.parameter.name + ": unit");
+    for (const PlanOutput& o : plan_.outputs) need(o.tensor, plan_.tensors.size(), "output " + o.name + ": tensor", false);
     for (const PlanInput& i : plan_.inputs) need(i.tensor, plan_.tensors.size(), "input " + i.name + ": tensor", false);
     for (const PlanConstant& c : plan_.constants) need(c.tensor, plan_.tensors.size(), "constant: tensor", false);
     for (int32_t t : {plan_.roles.metrics, plan_.roles.report, plan_.roles.norm_limbs, plan_.roles.eval_metrics, plan_.roles.eval_report})

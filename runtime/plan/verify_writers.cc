@@ -56,6 +56,7 @@ class Writers {
       case TensorKind::weights:
         return (load && s.kind == StepKind::host) || update || (p == Program::update && s.op == OpKind::gather_weights);
       case TensorKind::moments: return load || update;
+      case TensorKind::output: return load || (p == Program::eval_step && kernel && s.op == OpKind::record_output);
       case TensorKind::metrics: return load || writes_metrics(s, tensor);
       default: break;
     }

@@ -15,6 +15,9 @@ double tolerance(OpKind op, DType dtype) {
   if (dtype == DType::f64) return 2e-12;
   switch (op) {
     case OpKind::matmul:
+    case OpKind::conv:
+    case OpKind::conv_grad_input:
+    case OpKind::conv_grad_weight:
     case OpKind::attention:
     case OpKind::attention_grad:
     case OpKind::layer_norm_grad:

@@ -28,6 +28,14 @@ CaseList reduce_cases() {
       {"reduce_max_first", OpKind::reduce_max, {x}, over({0}), true},
       {"reduce_max_negative", OpKind::reduce_max, {real({5, 33}, -9, -5)}, over({1})},
       {"reduce_max_i64", OpKind::reduce_max, {ints({3, 4}, -9, -1)}, over({0, 1})},
+      {"reduce_prod_last", OpKind::reduce_prod, {x}, over({2}), true},
+      {"reduce_prod_outer_keep", OpKind::reduce_prod, {x}, over({0, 2}, 1), true},
+      {"reduce_prod_zeros", OpKind::reduce_prod, {reals({3, 3}, {0, 2, 3, 0, 0, 4, 5, -1, 2})}, over({1}), true},
+      {"reduce_prod_rows", OpKind::reduce_prod, {real({33, 17}, 0.5, 1.5)}, over({0})},
+      {"reduce_prod_small", OpKind::reduce_prod, {reals({4, 1}, {1e-30, 1e-30, 1e30, 1e30})}, over({0})},
+      {"reduce_prod_empty", OpKind::reduce_prod, {real({0, 3})}, over({0})},
+      {"reduce_prod_i64", OpKind::reduce_prod, {ints({3, 4}, -9, 9)}, over({1})},
+      {"reduce_prod_i32", OpKind::reduce_prod, {ints({3, 40}, -9, 9, DType::i32)}, over({1})},
   };
 }
 

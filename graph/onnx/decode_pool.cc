@@ -1,0 +1,196 @@
+// Pools: of maxima, means and p-norms, over windows or all of space; MaxUnpool; LRN, whose windows slide over channels.
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "graph/onnx/decode_powers.h"
+#include "graph/onnx/decode_windows.h"
+
+namespace zeroplan {
+namespace {
+
+ValueId combine(DecodeContext& c, OpKind op, ValueId a, ValueId b) { return c.build.add(op, {a, b}); }
+ValueId number(DecodeContext& c, double value, ValueId like) { return c.build.scalar(value, c.build.dtype(like)); }
+
+SlidingWindows pool_windows(const DecodeContext& c) {
+  spatial_axes(c.shape(0));
+  return sliding_windows(c, c.shape(0), c.attr_ints("kernel_shape"));
+}
+
+Attributes pool_attributes(const SlidingWindows& w, const Shape& x) {
+  Attributes attributes = w.attributes(w.covering(x));
+  attributes.set(Attr::kernel_shape, w.kernel);
+  return attributes;
+}
+
+// Row-major indices into [N,C,…] as the node counts them with storage_order 1: the first spatial axis fastest.
+ValueId column_major(DecodeContext& c, ValueId indices, const Shape& x) {
+  const auto whole = [&](int64_t n) {
+    HostTensor t(DType::i64, {});
+    t.set_int(0, n);
+    return c.build.constant(std::move(t));
+  };
+  const int64_t plane = std::accumulate(x.begin() + 2, x.end(), int64_t{1}, std::multiplies<>());
+  const ValueId base = combine(c, OpKind::mul, combine(c, OpKind::div, indices, whole(plane)), whole(plane));
+  ValueId rest = combine(c, OpKind::sub, indices, base), result = base;
+  int64_t behind = plane, before = 1;
+  for (size_t axis = 2; axis < x.size(); ++axis) {
+    behind /= x[axis];
+    const ValueId at = combine(c, OpKind::div, rest, whole(behind));
+    rest = combine(c, OpKind::sub, rest, combine(c, OpKind::mul, at, whole(behind)));
+    result = combine(c, OpKind::add, result, combine(c, OpKind::mul, at, whole(before)));
+    before *= x[axis];
+  }
+  return result;
+}
+
+void max_pool(DecodeContext& c) {
+  const Shape x = c.shape(0);
+  const DType dtype = c.build.dtype(c.in(0));
+  // Integers of 8 bits are exact in floating point.
+  const ValueId from = is_floating(dtype) ? c.in(0) : c.build.cast(c.in(0), c.precision);
+  const std::vector<ValueId> y = c.build.add_multi(OpKind::max_pool, {from}, pool_attributes(pool_windows(c), x));
+  c.out(0, c.build.cast(y[0], dtype));
+  if (c.wants(1)) c.out(1, c.attr_int("storage_order", 0) != 0 ? column_major(c, y[1], x) : y[1]);
+}
+
+// Per result and axis: places of its window inside [-margin before, size + margin behind).
+std::vector<int64_t> window_counts(const SlidingWindows& w, const Shape& x, size_t axis, bool with_pads) {
+  const int64_t before = w.pads[axis], end = x[2 + axis] + (with_pads ? w.pads[w.kernel.size() + axis] : 0),
+                begin = with_pads ? -before : 0;
+  std::vector<int64_t> counts;
+  for (int64_t o = 0; o < w.out[axis]; ++o) {
+    int64_t count = 0;
+    for (int64_t t = 0; t < w.kernel[axis]; ++t) {
+      const int64_t at = o * w.strides[axis] - before + t * w.dilations[axis];
+      count += at >= begin && at < end;
+    }
+    counts.push_back(count);
+  }
+  return counts;
+}
+
+bool whole_windows(const SlidingWindows& w, const Shape& x, bool with_pads) {
+  for (size_t axis = 0; axis < w.kernel.size(); ++axis)
+    for (const int64_t count : window_counts(w, x, axis, with_pads))
+      if (count != w.kernel[axis]) return false;
+  return true;
+}
+
+// Places of each window, [1,1,…], where they are fewer than its size.
+ValueId divided_by_counts(DecodeContext& c, ValueId sums, const SlidingWindows& w, const Shape& x) {
+  for (size_t axis = 0; axis < w.kernel.size(); ++axis) {
+    const std::vector<int64_t> counts = window_counts(w, x, axis, true);
+    Shape shape(x.size(), 1);
+    shape[2 + axis] = w.out[axis];
+    std::vector<double> factors;
+    for (const int64_t count : counts) factors.push_back(static_cast<double>(w.kernel[axis]) / static_cast<double>(count));
+    sums = combine(c, OpKind::mul, sums, c.build.constant(HostTensor::of(c.build.dtype(sums), shape, factors)));
+  }
+  return sums;
+}
+
+void average_pool(DecodeContext& c) {
+  const Shape x = c.shape(0);
+  const SlidingWindows w = pool_windows(c);
+  const bool with_pads = c.attr_int("count_include_pad", 0) != 0, whole = whole_windows(w, x, with_pads);
+  Attributes attributes = pool_attributes(w, x);
+  attributes.set(Attr::count_include_pad, int64_t{with_pads || whole});
+  const ValueId y = c.build.add(OpKind::average_pool, {c.in(0)}, attributes);
+  // Padding counts, but not what a last window in ceil mode reaches beyond it.
+  c.out(0, with_pads && !whole ? divided_by_counts(c, y, w, x) : y);
+}
+
+void lp_pool(DecodeContext& c) {
+  const Shape x = c.shape(0);
+  const SlidingWindows w = pool_windows(c);
+  const double p = static_cast<double>(c.attr_int("p", 2));
+  Attributes attributes = pool_attributes(w, x);
+  attributes.set(Attr::count_include_pad, int64_t{1});
+  const ValueId means = c.build.add(OpKind::average_pool, {absolute_power(c, c.in(0), p)}, attributes);
+  c.out(0, power_root(c, combine(c, OpKind::mul, means, number(c, static_cast<double>(elements(w.kernel)), means)), p));
+}
+
+Attributes over_space(const DecodeContext& c) {
+  std::vector<int64_t> axes;
+  for (int64_t i = 2; i < c.rank(0); ++i) axes.push_back(i);
+  if (axes.empty()) throw Error("its input needs rank 3 or more");
+  return {{Attr::axes, axes}, {Attr::keepdims, int64_t{1}}};
+}
+
+void global_max_pool(DecodeContext& c) { c.out(0, c.build.add(OpKind::reduce_max, {c.in(0)}, over_space(c))); }
+
+void global_lp_pool(DecodeContext& c) {
+  const double p = static_cast<double>(c.attr_int("p", 2));
+  c.out(0, power_root(c, c.build.add(OpKind::reduce_sum, {absolute_power(c, c.in(0), p)}, over_space(c)), p));
+}
+
+// Sizes that the pool had before it; an output_shape only adds zeros behind.
+Shape unpooled_shape(const DecodeContext& c) {
+  Shape shape = c.shape(0);
+  const size_t count = spatial_axes(shape);
+  const std::vector<int64_t> kernel = window_list(c, "kernel_shape", count, 1, 1), strides = window_list(c, "strides", count, 1, 1),
+                             pads = window_list(c, "pads", 2 * count, 0, 0);
+  for (size_t i = 0; i < count; ++i) {
+    shape[2 + i] = (shape[2 + i] - 1) * strides[i] + kernel[i] - pads[i] - pads[count + i];
+    if (shape[2 + i] < 1) throw Error(fmt::format("its result would have the shape {}", to_string(shape)));
+  }
+  return shape;
+}
+
+// Where windows overlap, an element may be named by several of them, with one value: the mean of those.
+void max_unpool(DecodeContext& c) {
+  const Shape inferred = unpooled_shape(c);
+  const int64_t count = elements(c.shape(0));
+  const Attributes table = {{Attr::axis, int64_t{0}}, {Attr::shape, Shape{elements(inferred)}}};
+  const ValueId indices = c.build.reshape(c.in(1), {count}), x = c.build.reshape(c.in(0), {count}), one = number(c, 1, x);
+  const ValueId sums = c.build.add(OpKind::gather_grad, {x, indices}, table);
+  const ValueId times = c.build.add(OpKind::gather_grad, {c.build.broadcast(one, {count}), indices}, table);
+  const ValueId y = c.build.reshape(combine(c, OpKind::div, sums, combine(c, OpKind::maximum, times, one)), inferred);
+  const std::vector<int64_t> wanted = c.has(2) ? c.ints(2, "output_shape") : inferred;
+  if (wanted == inferred) return c.out(0, y);
+  const size_t rank = inferred.size();
+  bool larger = wanted.size() == rank;
+  for (size_t i = 0; larger && i < rank; ++i) larger = wanted[i] >= inferred[i];
+  if (!larger)
+    throw Error(fmt::format("its output_shape {} is smaller than {}, which its input gives", to_string(wanted), to_string(inferred)));
+  c.out(0,
+        c.build.add(OpKind::slice_grad, {y},
+                    {{Attr::shape, wanted}, {Attr::starts, std::vector<int64_t>(rank, 0)}, {Attr::steps, std::vector<int64_t>(rank, 1)}}));
+}
+
+// x / (bias + alpha / size · Σ x²)^beta, the sum over the channels around each.
+void lrn(DecodeContext& c) {
+  const ValueId x = c.in(0);
+  const Shape shape = c.shape(0);
+  const int64_t size = c.attr_int("size", 0);
+  if (shape.size() < 2 || size < 1) throw Error("it needs channels and a size of 1 or more");
+  const int64_t before = (size - 1) / 2, after = size - 1 - before;
+  const Attributes windows = {{Attr::kernel_shape, Shape{size, 1}},
+                              {Attr::strides, Shape{1, 1}},
+                              {Attr::dilations, Shape{1, 1}},
+                              {Attr::pads, Shape{before, 0, after, 0}},
+                              {Attr::count_include_pad, int64_t{1}}};
+  const int64_t plane = elements(shape) / std::max<int64_t>(1, shape[0] * shape[1]);
+  const ValueId squares = c.build.reshape(combine(c, OpKind::mul, x, x), {shape[0], 1, shape[1], plane});
+  const ValueId means = c.build.reshape(c.build.add(OpKind::average_pool, {squares}, windows), shape);
+  const ValueId scaled = combine(c, OpKind::mul, means, number(c, c.attr_float("alpha", 1e-4), x));
+  const ValueId base = combine(c, OpKind::add, scaled, number(c, c.attr_float("bias", 1), x));
+  c.out(0, combine(c, OpKind::div, x, combine(c, OpKind::pow, base, number(c, c.attr_float("beta", 0.75), x))));
+}
+
+}  // namespace
+
+void add_pool_decoders(DecoderTable& t) {
+  t["MaxPool"] = max_pool;
+  t["AveragePool"] = average_pool;
+  t["LpPool"] = lp_pool;
+  t["GlobalMaxPool"] = global_max_pool;
+  t["GlobalLpPool"] = global_lp_pool;
+  t["MaxUnpool"] = max_unpool;
+  t["LRN"] = lrn;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,109 @@
+// batch_norm: x [N,C,…], gamma [C], beta [C] → y, mean [C], variance [C] (of the population), over all axes but the channels.
+// batch_norm_grad: dy, x, gamma, mean, variance → dx, dgamma, dbeta.
+#include <cmath>
+
+#include "base/error.h"
+#include "graph/ops/definitions.h"
+#include "graph/ops/norm_rules.h"
+#include "graph/ops/rules.h"
+
+namespace zeroplan {
+namespace {
+
+const Value& check_operands(const Graph& graph, const Node& node, std::initializer_list<std::string_view> names, int per_channel) {
+  const int count = static_cast<int>(names.size());
+  expect_inputs(node, count, count);
+  node.attributes.get_double(Attr::epsilon);
+  const Value& x = floating_operand(graph, node, 0, names.begin()[0]);
+  expect_rank(x, 2, kMaxRank, names.begin()[0]);
+  if (zeroplan::elements(x.shape) == 0) throw Error("has no elements to take statistics of");
+  for (int i = 1; i < count; ++i) {
+    const Value& other = operand(graph, node, i, names.begin()[i]);
+    expect_dtype(other, x.dtype, names.begin()[i]);
+    expect_shape(other, i < per_channel ? x.shape : Shape{x.shape[1]}, names.begin()[i]);
+  }
+  return x;
+}
+
+std::vector<OutputType> infer(const Graph& graph, const Node& node) {
+  const Value& x = check_operands(graph, node, {"x", "gamma", "beta"}, 1);
+  const Shape channels = {x.shape[1]};
+  return {{x.dtype, x.shape}, {x.dtype, channels}, {x.dtype, channels}};
+}
+
+std::vector<OutputType> infer_grad(const Graph& graph, const Node& node) {
+  const Value& dy = check_operands(graph, node, {"dy", "x", "gamma", "mean", "variance"}, 2);
+  const Shape channels = {dy.shape[1]};
+  return {{dy.dtype, dy.shape}, {dy.dtype, channels}, {dy.dtype, channels}};
+}
+
+// fn(element) for each element of a channel.
+template <typename Fn>
+void for_channel(const Shape& shape, int64_t channel, const Fn& fn) {
+  const int64_t plane = elements(shape) / (shape[0] * shape[1]);
+  for (int64_t n = 0; n < shape[0]; ++n)
+    for (int64_t i = 0; i < plane; ++i) fn((n * shape[1] + channel) * plane + i);
+}
+
+void evaluate(const Node& node, std::span<const HostTensor> in, std::span<HostTensor> out) {
+  const HostTensor& x = in[0];
+  const int64_t channels = x.shape()[1];
+  const double count = static_cast<double>(x.count()) / static_cast<double>(channels);
+  for (int64_t c = 0; c < channels; ++c) {
+    double mean = 0, variance = 0;
+    for_channel(x.shape(), c, [&](int64_t i) { mean += x.get(i) / count; });
+    for_channel(x.shape(), c, [&](int64_t i) { variance += (x.get(i) - mean) * (x.get(i) - mean) / count; });
+    const double rstd = 1 / std::sqrt(variance + node.attributes.get_double(Attr::epsilon));
+    for_channel(x.shape(), c, [&](int64_t i) { out[0].set(i, (x.get(i) - mean) * rstd * in[1].get(c) + in[2].get(c)); });
+    out[1].set(c, mean);
+    out[2].set(c, variance);
+  }
+}
+
+void vjp(VjpContext& c) {
+  if (c.output_gradient(1) != kNone || c.output_gradient(2) != kNone)
+    throw Error("batch_norm has no gradient through its mean and variance outputs");
+  const std::vector<ValueId> gradients =
+      c.build.add_multi(OpKind::batch_norm_grad, {c.output_gradient(), c.input(0), c.input(1), c.output(1), c.output(2)},
+                        {{Attr::epsilon, c.node.attributes.get_double(Attr::epsilon)}});
+  for (int i = 0; i < 3; ++i) c.set(i, gradients[i]);
+}
+
+// With x̂ = (x - mean)·rstd: dx = gamma·rstd·(dy - mean(dy) - x̂·mean(dy·x̂)).
+void evaluate_grad(const Node& node, std::span<const HostTensor> in, std::span<HostTensor> out) {
+  const HostTensor &dy = in[0], &x = in[1];
+  const int64_t channels = x.shape()[1];
+  const double count = static_cast<double>(x.count()) / static_cast<double>(channels);
+  for (int64_t c = 0; c < channels; ++c) {
+    const double mean = in[3].get(c), rstd = 1 / std::sqrt(in[4].get(c) + node.attributes.get_double(Attr::epsilon));
+    double sum = 0, dot = 0;
+    for_channel(x.shape(), c, [&](int64_t i) {
+      sum += dy.get(i);
+      dot += dy.get(i) * (x.get(i) - mean) * rstd;
+    });
+    for_channel(x.shape(), c, [&](int64_t i) {
+      out[0].set(i, in[2].get(c) * rstd * (dy.get(i) - sum / count - (x.get(i) - mean) * rstd * dot / count));
+    });
+    out[1].set(c, dot);
+    out[2].set(c, sum);
+  }
+}
+
+}  // namespace
+
+OpDef batch_norm_def() {
+  OpDef def = norm_def(norm_flops<8>);
+  def.infer = infer;
+  def.vjp = vjp;
+  def.evaluate = evaluate;
+  return def;
+}
+
+OpDef batch_norm_grad_def() {
+  OpDef def = norm_def(norm_flops<8>);
+  def.infer = infer_grad;
+  def.evaluate = evaluate_grad;
+  return def;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Checks the gradients that the compiler builds, run through whole plans in double, against differences, on every model of ONNX's node suite
+# with a floating-point input; then that a vjp with the wrong sign is found, one per family. Needs the release build.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+data=/usr/share/libonnx-testdata/data
+[ -d "$data" ] || bash scripts/setup.sh
+[ -x build/gradcheck ] || { echo "gradcheck: build the release preset first (cmake --preset release && cmake --build --preset release)" >&2; exit 1; }
+build/gradcheck "$data/node" --failures --require-tried 95
+
+# operator and a part of the case names that reach it
+while read -r op part; do
+  if build/gradcheck "$data/node" --name "$part" --flip "$op" >/dev/null; then
+    echo "gradcheck: the sign of $op was flipped and no case of '$part' failed" >&2
+    exit 1
+  fi
+  echo "flipped sign found: $op"
+done <<'END'
+exp test_exp
+mul test_mul
+where test_where
+reduce_sum test_reduce_sum
+matmul test_matmul
+softmax test_softmax
+layer_norm test_layer_normalization
+concat test_concat
+gather test_gather
+conv conv
+max_pool test_maxpool
+average_pool test_averagepool
+scatter test_scatter
+cumsum test_cumsum
+top_k test_top_k
+reduce_prod test_reduce_prod
+cross_entropy test_sce
+END

@@ -1,0 +1,67 @@
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "api/zeroplan.h"
+#include "base/error.h"
+#include "base/type_name.h"
+#include "runtime/data/npy_writer.h"
+#include "tools/commands.h"
+#include "tools/compile_arguments.h"
+#include "tools/console.h"
+#include "tools/open_files.h"
+#include "tools/output_files.h"
+#include "tools/run_arguments.h"
+
+namespace zeroplan {
+namespace {
+
+struct Arguments {
+  std::string model, data, output_folder;
+  std::vector<std::string> outputs;
+  CompileArguments compile;
+};
+
+std::vector<NamedFile> output_files(const std::vector<std::string>& outputs, const std::string& folder) {
+  std::vector<NamedFile> files;
+  for (const std::string& name : outputs) {
+    if (name.find('/') != std::string::npos || name.empty())
+      throw Error(fmt::format("output '{}' does not make a file name; rename it, or name the others with --output", name));
+    files.push_back({"the file of output " + name, (std::filesystem::path(folder) / (name + ".npy")).string()});
+  }
+  return files;
+}
+
+void run(const Arguments& arguments) {
+  CompileOptions options = arguments.compile.finish();
+  check_local_ranks(options.ranks, "--ranks");
+  const ModelFile model = open_model(arguments.model);
+  options.outputs = arguments.outputs.empty() ? model.output_names() : arguments.outputs;
+  const std::vector<NamedFile> files = output_files(options.outputs, arguments.output_folder);
+  std::vector<NamedFile> inputs = data_files(arguments.data);
+  inputs.push_back({"the model", arguments.model});
+  check_outputs(files, inputs);
+  const Plan plan = compile(model, options);
+  const std::unique_ptr<DataSource> data = open_npy_folder(arguments.data, plan);
+  const std::unique_ptr<Executor> executor = make_executor(plan, {}, model.weights());
+  for (const auto& [name, values] : predict(*executor, *data)) {
+    const std::string path = (std::filesystem::path(arguments.output_folder) / (name + ".npy")).string();
+    write_npy(path, values);
+    say("wrote {}: {} {}\n", path, type_name(values.dtype()), to_string(values.shape()));
+  }
+}
+
+}  // namespace
+
+void add_predict_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("predict", "the outputs of a model on data, without training");
+  auto arguments = std::make_shared<Arguments>();  // shared with the callback, which outlives this function
+  command->add_option("model", arguments->model, "model.onnx")->required();
+  command->add_option("--data", arguments->data, "folder with NAME.npy per input, samples on the first axis")->required();
+  command->add_option("-o,--output-folder", arguments->output_folder, "folder for NAME.npy per output")->required();
+  command->add_option("--output", arguments->outputs, "this output alone; may be given again")->take_all();
+  arguments->compile.declare(*command);
+  command->callback([arguments] { run(*arguments); });
+}
+
+}  // namespace zeroplan
