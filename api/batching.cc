@@ -19,6 +19,11 @@ void resolve_batch(CompileOptions& options, int64_t baked_batch) {
   if (batch % micro_batches != 0)
     throw Error(fmt::format("--batch {} is not a multiple of the {}; choose a --batch or a --micro-batches that divides it", batch,
                             counted(micro_batches, "micro-batch")));
+  if (options.sync_bn && micro_batches != options.ranks)
+    throw Error(
+        fmt::format("--sync-bn takes the statistics of one round, in which each of the {} runs one micro-batch, but there are {}; "
+                    "use --micro-batches {}",
+                    counted(options.ranks, "rank"), counted(micro_batches, "micro-batch"), options.ranks));
   const int64_t samples = batch / micro_batches;
   if (baked_batch > 0 && samples != baked_batch)
     throw Error(
@@ -52,6 +57,9 @@ std::vector<std::pair<std::string, std::string>> effective_options(const Compile
           {"freeze", joined(o.freeze)},
           {"tie", joined(o.tie)},
           {"untie", joined(o.untie)},
+          {"train-bn", joined(o.train_bn)},
+          {"eval-bn", joined(o.eval_bn)},
+          {"sync-bn", o.sync_bn ? "yes" : "no"},
           {"threads", fmt::to_string(o.threads)},
           {"eval", o.eval ? "yes" : "no"},
           {"bind", joined(bound)},

@@ -23,6 +23,9 @@ ImportOptions import_options(const CompileOptions& options) {
   import.freeze = options.freeze;
   import.tie = options.tie;
   import.untie = options.untie;
+  import.train_bn = options.train_bn;
+  import.eval_bn = options.eval_bn;
+  import.sync_bn = options.sync_bn;
   import.bind = options.bind;
   import.outputs = options.outputs;
   return import;

@@ -76,6 +76,7 @@ RunScalars step_scalars(const RunOptions& options, const std::string& optimizer,
   scalars.weight_decay = options.weight_decay;
   scalars.clip = options.clip;
   scalars.step = step;
+  scalars.seed = options.seed;
   if (options.adam_form == AdamForm::hugging_face && optimizer != "sgd") use_hugging_face_form(scalars, optimizer == "adamw");
   return scalars;
 }

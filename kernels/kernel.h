@@ -17,6 +17,7 @@ struct RunScalars {
   double clip = 0;          // largest global norm; 0: no clipping
   int64_t step = 0;         // t, from 1 in the first update
   int64_t micro_batch = 0;  // v; the executor sets it, in an update to the last
+  uint64_t seed = 0;        // of random numbers, with step and micro_batch
 };
 
 // A parameter's extent in its unit, and what the update does to it.

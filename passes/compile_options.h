@@ -34,6 +34,8 @@ struct CompileOptions {
   int prefetch = 1;
   int64_t reduce_bytes = 0;                            // 0: no limit
   std::vector<std::string> train, freeze, tie, untie;  // patterns
+  std::vector<std::string> train_bn, eval_bn;          // patterns of batch normalizations: statistics of the batch, or the running ones
+  bool sync_bn = false;                                // statistics of all ranks' micro-batches together
   int threads = 1;                                     // per rank
   bool eval = false;                                   // also build the eval programs
   std::map<std::string, HostTensor> bind;              // --bind INPUT=VALUES: inputs that are constants

@@ -13,8 +13,9 @@ bool fuse_attention(Graph&, const CompileOptions&);      // softmax(q kᵀ·scal
 bool cse(Graph&, const CompileOptions&);
 bool dce(Graph&, const CompileOptions&);
 // train
-bool record_outputs(Graph&, const CompileOptions&);  // forward plans: the forward is eval_step, its outputs are state
-bool clone_eval(Graph&, const CompileOptions&);      // eval_step: the forward again, with its own values
+bool record_outputs(Graph&, const CompileOptions&);   // forward plans: the forward is eval_step, its outputs are state
+bool clone_eval(Graph&, const CompileOptions&);       // eval_step: the forward again, with its own values
+bool sync_batch_norm(Graph&, const CompileOptions&);  // with --sync-bn: batch statistics over all ranks
 bool autodiff(Graph&, const CompileOptions&);
 bool mark_gradients(Graph&, const CompileOptions&);   // a gradient carries its parameter's index: later passes and messages name it
 bool recompute_cheap(Graph&, const CompileOptions&);  // cheap activations again in the backward, where that frees memory

@@ -14,6 +14,7 @@ const std::vector<Pass>& pipeline() {
       {"dce", dce, "drop nodes that nothing reads"},
       {"record_outputs", record_outputs, "keep the outputs of a forward plan"},
       {"clone_eval", clone_eval, "copy the forward into the eval program"},
+      {"sync_batch_norm", sync_batch_norm, "take batch statistics over all ranks"},
       {"autodiff", autodiff, "append the backward, one vjp per node"},
       // Vjps are built one by one: they transpose back what the forward transposed, and compute some products twice.
       {"canonicalize_backward", canonicalize_views, "canonicalize_views again, on what autodiff built"},

@@ -83,9 +83,13 @@ void CompileArguments::declare(CLI::App& command) {
   option("--freeze", options_.freeze, "PATTERN: keep these parameters as they are")->take_all();
   option("--tie", options_.tie, "PATTERN: equal copies under these names are one parameter")->take_all();
   option("--untie", options_.untie, "PATTERN: copies under these names stay apart")->take_all();
+  option("--train-bn", options_.train_bn, "PATTERN: these BatchNormalization nodes use and record the statistics of their batch")
+      ->take_all();
+  option("--eval-bn", options_.eval_bn, "PATTERN: these BatchNormalization nodes use their running statistics, which stay as they are")
+      ->take_all();
+  command.add_flag("--sync-bn", options_.sync_bn, "batch statistics over all ranks; needs one micro-batch per rank")->group("Compile");
   option("--threads", options_.threads, "threads per rank, 1 to 1024");
   declare_later_option(command, "--recompute", "activations are kept; lower --batch or raise --micro-batches instead");
-  declare_later_option(command, "--sync-bn", "BatchNormalization cannot be trained yet");
   declare_later_option(command, "--reduce", "reductions are always in micro-batch order");
 }
 

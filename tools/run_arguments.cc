@@ -92,7 +92,7 @@ void RunArguments::declare(CLI::App& command) {
   option("--clip", options_.clip, "largest global gradient norm, up to 1e12; 0 off");
   option("--schedule", schedule_, "of the learning rate: constant, linear or cosine");
   option("--warmup", options_.warmup, "steps over which the learning rate rises, 0 or more");
-  option("--seed", options_.seed, "of shuffling and synthetic data, 0 or more");
+  option("--seed", options_.seed, "of shuffling, of dropout and other random numbers, and of synthetic data, 0 or more");
   option("--eval-data", eval_data_, "folder like --data, evaluated without training on it");
   option("--eval-tokens", eval_tokens_, "file like --tokens");
   option("--eval-fraction", eval_fraction_, "hold out this last share of --tokens, from 0 to below 1, and evaluate on it");

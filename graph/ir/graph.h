@@ -31,6 +31,14 @@ struct StateUpdate {
   ValueId to = kNone;
 };
 
+// A batch normalization that works with the statistics of its batch: what the update folds into its running statistics.
+struct BatchStatistics {
+  ValueId mean = kNone, variance = kNone;                  // [C], of one micro-batch
+  ValueId running_mean = kNone, running_variance = kNone;  // leaves [C]: parameters that are statistics
+  double momentum = 0;                                     // that the running ones keep
+  ValueId recorded = kNone;  // state f64 [V, 2 C]: mean and variance of each micro-batch; kNone before autodiff
+};
+
 struct Graph {
   std::vector<Value> values;
   std::vector<Node> nodes;  // execution order within each program; programs in enum order
@@ -42,6 +50,7 @@ struct Graph {
   Loss eval_loss;                        // of eval_step, where it exists
   std::map<int32_t, ValueId> gradients;  // parameter -> its final gradient (micro_step)
   std::vector<StateUpdate> state_updates;
+  std::vector<BatchStatistics> statistics;
   std::vector<SourceNode> source;  // filled by snapshot_source
 
   ValueId add_value(Value value);  // makes the name unique

@@ -33,6 +33,7 @@ struct Parameter {
   DType dtype = DType::f32;
   Shape shape;  // layout of the source
   bool trainable = true;
+  bool statistics = false;  // running statistics of a batch normalization: the update changes them, the same on all ranks; not trainable
   WeightSource source;
   std::vector<ParameterAlias> aliases;  // besides source.initializer
   // Consumers (model node name, input index) to rewire on export, where an initializer that an exporter merged was split.

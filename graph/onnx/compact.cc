@@ -21,6 +21,8 @@ std::vector<bool> live_values(const Graph& graph) {
     for (ValueId id : node->inputs)
       if (id != kNone) live[id] = true;
   }
+  for (const BatchStatistics& s : graph.statistics)
+    if (live[s.mean]) live[s.running_mean] = live[s.running_variance] = true;
   return live;
 }
 
@@ -105,6 +107,11 @@ std::vector<int> compact(Graph& graph, const std::map<ValueId, std::string>& nam
   for (ValueId* id : {&out.loss.sum, &out.loss.weight})
     if (*id != kNone) *id = moved[*id];
   for (const auto& [name, id] : graph.outputs) out.outputs[name] = moved[id];
+  for (BatchStatistics s : graph.statistics) {
+    if (moved[s.mean] == kNone) continue;
+    for (ValueId* id : {&s.mean, &s.variance, &s.running_mean, &s.running_variance}) *id = moved[*id];
+    out.statistics.push_back(s);
+  }
   out.reindex();
   graph = std::move(out);
   return parameters;

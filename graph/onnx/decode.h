@@ -21,6 +21,7 @@ class DecodeContext {
   const OnnxNode& node;
   WeightFiles& files;
   const DType precision;
+  const std::map<std::string, HostTensor>* masks = nullptr;  // see ImportOptions; may be absent
 
   bool has(int i) const { return i < static_cast<int>(inputs_.size()) && inputs_[i] != kNone; }
   int count() const { return static_cast<int>(inputs_.size()); }
@@ -62,11 +63,13 @@ void add_matrix_decoders(DecoderTable& table);
 void add_norm_decoders(DecoderTable& table);
 void add_attention_decoders(DecoderTable& table);
 void add_rotary_decoders(DecoderTable& table);
+void add_legacy_decoders(DecoderTable& table);
 void add_loss_decoders(DecoderTable& table);
 void add_constant_decoders(DecoderTable& table);
 void add_activation_decoders(DecoderTable& table);
 void add_arithmetic_decoders(DecoderTable& table);
 void add_arg_decoders(DecoderTable& table);
+void add_batch_norm_decoders(DecoderTable& table);
 void add_bit_decoders(DecoderTable& table);
 void add_conv_decoders(DecoderTable& table);
 void add_einsum_decoders(DecoderTable& table);

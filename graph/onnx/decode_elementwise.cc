@@ -73,19 +73,6 @@ void clip(DecodeContext& c) {
 
 void where(DecodeContext& c) { c.out(0, c.build.add(OpKind::where, {c.in(0), c.in(1), c.in(2)})); }
 
-void dropout(DecodeContext& c) {
-  const bool training = c.has(2) && c.constant(2, "training_mode").get(0) != 0;
-  const double ratio = c.has(1) ? c.constant(1, "ratio").get(0) : 0.5;
-  if (training && ratio != 0)
-    throw Error("Dropout with training_mode true is not supported yet; export the model in evaluation mode, or with a ratio of 0");
-  c.out(0, c.in(0));
-  if (!c.wants(1)) return;
-  const Shape shape = c.shape(0);
-  HostTensor all(DType::boolean, {});
-  all.set_int(0, 1);
-  c.out(1, c.build.broadcast(c.build.constant(std::move(all)), shape));
-}
-
 }  // namespace
 
 void add_elementwise_decoders(DecoderTable& t) {
@@ -122,7 +109,6 @@ void add_elementwise_decoders(DecoderTable& t) {
   t["Identity"] = identity;
   t["Clip"] = clip;
   t["Where"] = where;
-  t["Dropout"] = dropout;
 }
 
 }  // namespace zeroplan

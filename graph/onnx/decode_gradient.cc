@@ -103,13 +103,13 @@ void GraphDecoder::decode_gradient(const OnnxNode& node, const std::vector<Value
 ValueId GraphDecoder::evaluate_again(const OnnxNode& node, const std::vector<std::string>& names, const std::vector<ValueId>& inputs,
                                      const std::string& target) {
   const std::vector<OnnxNode>& nodes = model_.graph.nodes;
-  if (&node < nodes.data() || &node >= nodes.data() + nodes.size())
-    throw Error("its inputs are not the values that it names, which is supported in the main graph alone");
+  const auto own = std::find_if(nodes.begin(), nodes.end(), [&](const OnnxNode& n) { return is_gradient(n) && n.outputs == node.outputs; });
+  if (own == nodes.end()) throw Error("its inputs are not the values that it names, which is supported in the main graph alone");
   const std::vector<bool> needed = needed_nodes(model_.graph, {target});
   std::set<std::string> changed(names.begin(), names.end());
   scopes_.emplace_back();
   for (size_t i = 0; i < names.size(); ++i) scopes_.back()[names[i]] = inputs[i];
-  for (size_t i = 0; &nodes[i] != &node; ++i) {
+  for (auto i = 0; nodes.begin() + i != own; ++i) {
     if (!needed[i] || !depends(nodes[i], changed) || makes_any(nodes[i], names)) continue;
     for (const std::string& output : nodes[i].outputs)
       if (!output.empty()) changed.insert(output);

@@ -144,6 +144,7 @@ void add_microsoft_decoders(DecoderTable& t) {
   add("FusedMatMul", fused_matmul);
   add("LayerNormalization", standard<kLayerNorm>);
   add("SimplifiedLayerNormalization", standard<kRmsNorm>);
+  t["SimplifiedLayerNormalization"] = standard<kRmsNorm>;  // ONNX Runtime has it in the default domain
   add("SkipLayerNormalization", skip_layer_norm);
   add("SkipSimplifiedLayerNormalization", skip_rms_norm);
   add("ConcatTraining", concat_training);

@@ -53,11 +53,13 @@ Decoder find_decoder(const OnnxNode& node) {
     add_norm_decoders(t);
     add_attention_decoders(t);
     add_rotary_decoders(t);
+    add_legacy_decoders(t);
     add_loss_decoders(t);
     add_constant_decoders(t);
     add_activation_decoders(t);
     add_arithmetic_decoders(t);
     add_arg_decoders(t);
+    add_batch_norm_decoders(t);
     add_bit_decoders(t);
     add_conv_decoders(t);
     add_einsum_decoders(t);

@@ -113,19 +113,31 @@ void keep_elements(List& list, const std::vector<bool>& keep, Moved&& moved) {
   list.DeleteSubrange(kept, list.size() - kept);
 }
 
+// To the new places of the nodes.
+void move_payloads(WireModel& wire, const std::map<int, int>& moved) {
+  decltype(wire.attributes) attributes;
+  for (const auto& [at, payload] : wire.attributes)
+    if (const auto to = moved.find(at.first); to != moved.end()) attributes[{to->second, at.second}] = payload;
+  wire.attributes = std::move(attributes);
+  decltype(wire.nested) nested;
+  for (const auto& [path, payload] : wire.nested)
+    if (const auto to = moved.find(path.at(0)); to != moved.end()) {
+      TensorPath place = path;
+      place[0] = to->second;
+      nested[std::move(place)] = payload;
+    }
+  wire.nested = std::move(nested);
+}
+
 void drop_nodes(onnx::GraphProto& graph, WireModel* wire, Names& reads) {
   std::vector<bool> needed(graph.node_size());
   for (int i = graph.node_size() - 1; i >= 0; --i) {
     for (const std::string& output : graph.node(i).output()) needed[i] = needed[i] || (!output.empty() && reads.count(output) > 0);
     if (needed[i]) add_reads(graph.node(i), reads);
   }
-  std::map<std::pair<int, int>, TensorPayload> attributes;
-  keep_elements(*graph.mutable_node(), needed, [&](int from, int to) {
-    if (!wire) return;
-    for (auto at = wire->attributes.lower_bound({from, 0}); at != wire->attributes.end() && at->first.first == from; ++at)
-      attributes[{to, at->first.second}] = at->second;
-  });
-  if (wire) wire->attributes = std::move(attributes);
+  std::map<int, int> moved;
+  keep_elements(*graph.mutable_node(), needed, [&](int from, int to) { moved[from] = to; });
+  if (wire) move_payloads(*wire, moved);
 }
 
 void drop_initializers(onnx::GraphProto& graph, WireModel* wire, const Names& reads) {

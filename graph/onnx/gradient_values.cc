@@ -1,6 +1,7 @@
 #include <array>
 #include <optional>
 
+#include "graph/onnx/normalize_domains.h"
 #include "graph/onnx/roles.h"
 #include "graph/onnx/tensor_data.h"
 
@@ -80,6 +81,10 @@ constexpr Rule kRules[] = {
     {"NonMaxSuppression", {-1, -1, -1}},
     {"OneHot", {2, -1, -1}},
     {"EyeLike", {-1, -1, -1}},
+    {"Bernoulli", {-1, -1, -1}},
+    {"Multinomial", {-1, -1, -1}},
+    {"RandomNormalLike", {-1, -1, -1}},
+    {"RandomUniformLike", {-1, -1, -1}},
     {"Floor", {-1, -1, -1}},
     {"Ceil", {-1, -1, -1}},
     {"Round", {-1, -1, -1}},
@@ -87,12 +92,15 @@ constexpr Rule kRules[] = {
 };
 
 bool carries(const OnnxNode& node, int input) {
-  if (!node.domain.empty()) return true;
+  if (!node.domain.empty() && node.domain != kLegacyDomain) return true;
   if (node.op == "Cast") {
     const OnnxAttribute* to = node.find("to");
     const std::optional<DType> dtype = graph_dtype(to ? static_cast<int>(to->i) : 0, DType::f32);
     return dtype && is_floating(*dtype);
   }
+  if (node.op == "If") return false;
+  if (node.op == "Loop") return input >= 2;
+  if (node.op == "LSTM" || node.op == "GRU" || node.op == "RNN") return input != 4;  // the lengths of the sequences
   for (const Rule& rule : kRules) {
     if (node.op != rule.op) continue;
     return input == rule.inputs[0] || input == rule.inputs[1] || input == rule.inputs[2];
@@ -100,38 +108,48 @@ bool carries(const OnnxNode& node, int input) {
   return true;
 }
 
-// Names that a subgraph reads; depth is bounded by the nesting limit of the file.
-void add_captured(const OnnxNode& node, std::set<std::string>& names) {
+void reach(const OnnxGraph& graph, std::set<std::string>& reached);
+
+// A branch gives the outputs of its If; what a loop gives once it may read again the next time, so all of its outputs count.
+void reach_inside(const OnnxNode& node, std::set<std::string>& reached) {
   for (const OnnxAttribute& attribute : node.attributes) {
     if (!attribute.graph) continue;
-    for (const OnnxNode& inner : attribute.graph->nodes) {
-      names.insert(inner.inputs.begin(), inner.inputs.end());
-      add_captured(inner, names);
+    const std::vector<OnnxValueInfo>& outputs = attribute.graph->outputs;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const bool unused = node.op == "If" && (i >= node.outputs.size() || !reached.count(node.outputs[i]));
+      const bool condition = node.op == "Loop" && i == 0;
+      if (!unused && !condition) reached.insert(outputs[i].name);
     }
-    for (const OnnxValueInfo& output : attribute.graph->outputs) names.insert(output.name);
+    reach(*attribute.graph, reached);
   }
 }
 
-}  // namespace
-
-UseMap find_uses(const OnnxGraph& graph) {
-  UseMap uses;
-  for (const OnnxNode& node : graph.nodes)
-    for (size_t i = 0; i < node.inputs.size(); ++i)
-      if (!node.inputs[i].empty()) uses[node.inputs[i]].push_back({&node, static_cast<int>(i)});
-  return uses;
-}
-
-std::set<std::string> gradient_values(const OnnxGraph& graph, const std::set<std::string>& wanted) {
-  std::set<std::string> reached = wanted;
+// Depth is bounded by the nesting limit of the file.
+void reach(const OnnxGraph& graph, std::set<std::string>& reached) {
   for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
     bool leads = false;
     for (const std::string& output : node->outputs) leads |= !output.empty() && reached.count(output);
     if (!leads) continue;
     for (size_t i = 0; i < node->inputs.size(); ++i)
       if (carries(*node, static_cast<int>(i))) reached.insert(node->inputs[i]);
-    add_captured(*node, reached);
+    reach_inside(*node, reached);
   }
+}
+
+}  // namespace
+
+UseMap find_uses(const OnnxGraph& graph, bool inside_nodes) {
+  UseMap uses;
+  for (const OnnxGraph* inner : inside_nodes ? all_graphs(graph) : std::vector{&graph})
+    for (const OnnxNode& node : inner->nodes)
+      for (size_t i = 0; i < node.inputs.size(); ++i)
+        if (!node.inputs[i].empty()) uses[node.inputs[i]].push_back({&node, static_cast<int>(i)});
+  return uses;
+}
+
+std::set<std::string> gradient_values(const OnnxGraph& graph, const std::set<std::string>& wanted) {
+  std::set<std::string> reached = wanted;
+  reach(graph, reached);
   return reached;
 }
 

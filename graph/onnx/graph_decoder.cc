@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "graph/onnx/function_body.h"
 #include "graph/onnx/tensor_data.h"
 
 namespace zeroplan {
@@ -51,9 +52,10 @@ std::string unsupported(const OnnxNode& node, int opset) {
 
 }  // namespace
 
-GraphDecoder::GraphDecoder(const OnnxModel& model, WeightFiles& files, const RolePlan& roles, DType precision, Graph& graph)
-    : model_(model), files_(files), roles_(roles), precision_(precision), build_(graph), scopes_(1) {
-  for (const OnnxTensor& tensor : model.graph.initializers) initializers_[tensor.name] = &tensor;
+GraphDecoder::GraphDecoder(const OnnxModel& model, WeightFiles& files, const RolePlan& roles, const ImportOptions& options, Graph& graph)
+    : model_(model), files_(files), roles_(roles), options_(options), precision_(options.precision), build_(graph), scopes_(1) {
+  for (const OnnxGraph* inner : all_graphs(model.graph))
+    for (const OnnxTensor& tensor : inner->initializers) initializers_[tensor.name] = &tensor;
 }
 
 void GraphDecoder::add_inputs(const BoundDims& dims, const std::map<std::string, HostTensor>& bind) {
@@ -158,19 +160,31 @@ void GraphDecoder::decode_nodes(const OnnxGraph& graph, const std::set<std::stri
     if (needed[i]) decode_node(graph.nodes[i]);
 }
 
-void GraphDecoder::decode_node(const OnnxNode& node) {
+// A batch normalization works in the mode that was decided, whatever the file says.
+OnnxNode GraphDecoder::in_mode(const OnnxNode& node, bool batch) const {
+  OnnxNode changed = node;
+  std::erase_if(changed.attributes, [](const OnnxAttribute& a) { return a.name == "training_mode"; });
+  changed.attributes.push_back({.name = "training_mode", .i = batch});
+  return changed;
+}
+
+void GraphDecoder::decode_node(const OnnxNode& stored_node) {
+  const auto mode = roles_.batch_norms.find(stored_node.outputs.empty() ? "" : stored_node.outputs[0]);
+  const std::optional<OnnxNode> changed =
+      mode == roles_.batch_norms.end() ? std::nullopt : std::optional(in_mode(stored_node, mode->second));
+  const OnnxNode& node = changed ? *changed : stored_node;
   if (blocked(node)) return block(node);
   build_.set_origin(node.label());
   try {
     std::vector<ValueId> inputs;
     for (size_t i = 0; i < node.inputs.size(); ++i) inputs.push_back(operand(node, static_cast<int>(i)));
-    if (node.op == "If" && node.domain.empty()) return decode_if(node, inputs);
-    if (is_gradient(node)) return decode_gradient(node, inputs);
+    if (decode_control(node, inputs)) return;
     const bool constant_weight =
         node.op == "Constant" && node.domain.empty() && !node.outputs.empty() && roles_.by_name.count(node.outputs[0]);
     const ValueId weight = constant_weight ? stored(node.outputs[0]) : kNone;
     if (weight != kNone) return bind(node.outputs[0], weight);
     DecodeContext context(build_, node, files_, precision_, std::move(inputs));
+    context.masks = &options_.dropout_masks;
     run_decoder(node, context);
   } catch (const Error& error) {
     problems_.push_back(fmt::format("node '{}' ({}, opset {}): {}", node.label(), node.op, model_.opset, error.message()));
@@ -183,6 +197,7 @@ void GraphDecoder::run_decoder(const OnnxNode& node, DecodeContext& context) {
   if (decoder) {
     decoder(context);
   } else {
+    if (expand_function(node, context)) return;
     bool constant = true;
     for (int i = 0; i < context.count(); ++i) constant = constant && (!context.has(i) || build_.is_constant(context.in(i)));
     (constant ? constant_problems_ : problems_).push_back(unsupported(node, model_.opset));
@@ -192,28 +207,6 @@ void GraphDecoder::run_decoder(const OnnxNode& node, DecodeContext& context) {
     const ValueId id = context.outputs()[i];
     if (!node.outputs[i].empty() && id == kNone) throw Error(fmt::format("its output {} is not supported", i));
     bind(node.outputs[i], id);
-  }
-}
-
-void GraphDecoder::decode_if(const OnnxNode& node, const std::vector<ValueId>& inputs) {
-  if (inputs.empty() || inputs[0] == kNone || !build_.is_constant(inputs[0]))
-    throw Error("its condition depends on the data of the model, which is not supported; export one branch");
-  const bool taken = build_.graph().values[inputs[0]].constant.get(0) != 0;
-  const OnnxAttribute* branch = node.find(taken ? "then_branch" : "else_branch");
-  if (!branch || !branch->graph || branch->graph->outputs.size() < node.outputs.size())
-    throw Error("its branch is missing or has too few outputs");
-  scopes_.emplace_back();
-  std::set<std::string> wanted;
-  for (const OnnxValueInfo& output : branch->graph->outputs) wanted.insert(output.name);
-  for (const OnnxTensor& tensor : branch->graph->initializers)
-    scopes_.back()[tensor.name] = build_.constant(load_tensor(tensor, files_, precision_));
-  decode_nodes(*branch->graph, wanted);
-  std::vector<ValueId> results;
-  for (size_t i = 0; i < node.outputs.size(); ++i) results.push_back(find(branch->graph->outputs[i].name));
-  scopes_.pop_back();
-  for (size_t i = 0; i < results.size(); ++i) {
-    if (results[i] == kNone) return block(node);
-    bind(node.outputs[i], results[i]);
   }
 }
 
@@ -233,7 +226,7 @@ std::vector<std::string> unsupported_nodes(const OnnxModel& model, const RolePla
     add_reads(node, reads);
     if (std::none_of(reads.begin(), reads.end(), [&](const std::string& name) { return varying.count(name) > 0; })) continue;
     varying.insert(node.outputs.begin(), node.outputs.end());
-    if (needed[i] && !(node.op == "If" && node.domain.empty()) && !is_gradient(node) && !find_decoder(node))
+    if (needed[i] && !is_control_flow(node) && !find_decoder(node) && !has_function_body(node, model.decoded_opset))
       lines.push_back(unsupported(node, model.opset));
   }
   return lines;

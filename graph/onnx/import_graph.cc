@@ -58,7 +58,7 @@ class Import {
     append(problems, roles.problems);
     out_.report = roles.report;
     out_.graph.parameters = roles.parameters;
-    GraphDecoder decoder(model_, files_, roles, options_.precision, out_.graph);
+    GraphDecoder decoder(model_, files_, roles, options_, out_.graph);
     decoder.add_inputs(dims_, options_.bind);
     if (dims_.problems.empty()) add_inputs();
     if (!problems.empty()) refuse(problems, roles, wanted);

@@ -20,9 +20,12 @@ struct ImportOptions {
   std::string loss;                        // empty: output of the graph; an output's name; or softmax_cross_entropy(…), mse(…)
   DType precision = DType::f32;            // every floating-point value of the graph gets this type
   std::vector<std::string> train, freeze, tie, untie;
+  std::vector<std::string> train_bn, eval_bn;
+  bool sync_bn = false;                    // for the report alone
   int64_t micro_batches = 1;               // of the optimizer step; above 1, a loss that is no mean or sum over samples is refused
   std::map<std::string, HostTensor> bind;  // inputs that are constants: what depends on them alone is evaluated at import
   std::vector<std::string> outputs;        // not empty: forward only. These outputs are wanted instead of a loss, and nothing is trained
+  std::map<std::string, HostTensor> dropout_masks;  // first output of a Dropout node -> what it keeps, instead of random numbers
 };
 
 struct ImportedInput {

@@ -62,6 +62,9 @@ struct OnnxGraph {
   std::vector<OnnxValueInfo> inputs, outputs;
 };
 
+// The graph, and behind it those inside its nodes.
+std::vector<const OnnxGraph*> all_graphs(const OnnxGraph& graph);
+
 // What the exporter wrote beside the graph, read before conversion loses it.
 struct NodeNote {
   std::string name, op;

@@ -12,9 +12,7 @@ namespace {
 class Reading {
  public:
   Reading(const ModelSource& source, int64_t samples)
-      : samples_(samples),
-        dims_(bind(source, samples)),
-        decoder_(source.model, source.files, source.roles, source.options.precision, graph_) {
+      : samples_(samples), dims_(bind(source, samples)), decoder_(source.model, source.files, source.roles, source.options, graph_) {
     graph_.parameters = source.roles.parameters;
     decoder_.add_inputs(dims_, source.options.bind);
     decoder_.decode({source.spec.output});

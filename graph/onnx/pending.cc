@@ -7,8 +7,4 @@ void add_loss_forms_decoders(DecoderTable&) {}
 
 void add_quantize_decoders(DecoderTable&) {}
 
-void add_random_decoders(DecoderTable&) {}
-
-void add_recurrent_decoders(DecoderTable&) {}
-
 }  // namespace zeroplan

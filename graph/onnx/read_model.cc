@@ -3,7 +3,6 @@
 #include <onnx/checker.h>
 #include <onnx/inliner/inliner.h>
 #include <onnx/onnx_pb.h>
-#include <onnx/version_converter/convert.h>
 #include <xxhash.h>
 
 #include <algorithm>
@@ -17,6 +16,8 @@
 #include "graph/onnx/limits.h"
 #include "graph/onnx/locate.h"
 #include "graph/onnx/metadata.h"
+#include "graph/onnx/nested_tensors.h"
+#include "graph/onnx/normalize.h"
 #include "graph/onnx/parse_model.h"
 #include "graph/onnx/proto_checks.h"
 #include "graph/onnx/tensor_data.h"
@@ -45,8 +46,8 @@ bool weights_absent(const onnx::ModelProto& model) {
   return false;
 }
 
-// Tensors of the top-level graph by name. Initializers may not share a name with one another.
-StoredTensors locate_tensors(WeightFiles& files, const onnx::ModelProto& model, const WireModel& wire) {
+// Tensors by name; those of subgraphs get one of their own. Initializers of the top-level graph may not share a name.
+StoredTensors locate_tensors(WeightFiles& files, onnx::ModelProto& model, const WireModel& wire) {
   if (weights_absent(model)) files.set_absent();
   const onnx::GraphProto& graph = model.graph();
   StoredTensors stored;
@@ -67,6 +68,10 @@ StoredTensors locate_tensors(WeightFiles& files, const onnx::ModelProto& model, 
     if (!stored.emplace(node.output(0), locate(node.output(0), node.attribute(0).t(), &payload->second)).second)
       throw Error(fmt::format("value '{}' is defined twice; export the model again", node.output(0)));
   }
+  rename_nested(*model.mutable_graph());
+  for (const NestedTensor& nested : nested_tensors(*model.mutable_graph()))
+    if (const TensorPayload* payload = wire.find(nested.path); payload && !nested.name.empty())
+      stored.emplace(nested.name, locate(nested.name, *nested.tensor, payload));
   return stored;
 }
 
@@ -94,21 +99,25 @@ std::vector<Hidden> hide_stripped(onnx::ModelProto& model, const WireModel& wire
   }
   for (const auto& [at, payload] : wire.attributes)
     if (payload.stripped) hide(*graph.mutable_node(at.first)->mutable_attribute(at.second)->mutable_t(), hidden);
+  for (const NestedTensor& nested : nested_tensors(graph))
+    if (const TensorPayload* payload = wire.find(nested.path); payload && payload->stripped) hide(*nested.tensor, hidden);
   return hidden;
 }
 
 void check_and_convert(onnx::ModelProto& model, const WireModel& wire, int opset) {
   for (auto& import : *model.mutable_opset_import())
     if (import.domain() == "ai.onnx") import.clear_domain();
+  const auto is_default = [](const auto& import) { return import.domain().empty(); };
+  if (std::none_of(model.opset_import().begin(), model.opset_import().end(), is_default)) model.add_opset_import()->set_version(opset);
   model.clear_training_info();
+  set_unknown_aside(model, opset);
   const std::vector<Hidden> hidden = hide_stripped(model, wire);
   guarded("ONNX's checker refuses the model", [&] { onnx::checker::check_model(model); });
   for (const Hidden& h : hidden) h.tensor->mutable_dims()->Assign(h.shape.begin(), h.shape.end());
   if (model.functions_size() > 0)
     guarded("the model's functions cannot be inlined", [&] { onnx::inliner::InlineLocalFunctions(model, true); });
   model.set_ir_version(std::max<int64_t>(model.ir_version(), 8));
-  if (opset >= kTargetOpset) return;
-  guarded("the model cannot be raised to a newer opset", [&] { model = onnx::version_conversion::ConvertVersion(model, kTargetOpset); });
+  guarded("the model cannot be raised to a newer opset", [&] { raise_opset(model, opset); });
 }
 
 // The model file whole, and where a checkpoint beside it keeps its tensors; of each external tensor its length, first and last kilobytes,

@@ -100,21 +100,25 @@ void fill_rows(const OnnxModel& model, RolePlan& plan) {
       r.reason = c.reason;
       if (c.parameter >= 0) {
         const Parameter& p = plan.parameters[c.parameter];
-        r.role = p.trainable ? Role::parameter : Role::frozen;
+        r.role = p.statistics ? Role::buffer : p.trainable ? Role::parameter : Role::frozen;
         r.root = p.name;
         r.reason = p.role_reason == "--freeze" || p.role_reason == "--train" ? p.role_reason : c.reason;
       }
     }
     plan.rows.push_back(std::move(r));
   };
-  for (const OnnxTensor& tensor : model.graph.initializers) row(tensor);
+  for (const OnnxGraph* graph : all_graphs(model.graph))
+    for (const OnnxTensor& tensor : graph->initializers) row(tensor);
   std::set<std::string> listed;
   for (const RoleRow& r : plan.rows) listed.insert(r.initializer);
   for (const Candidate& c : plan.candidates)
     if (!listed.count(c.tensor->name)) row(*c.tensor);
   for (const Parameter& p : plan.parameters)
     if (!p.split_uses.empty())
-      plan.rows.push_back({p.source.initializer, p.name, p.trainable ? Role::parameter : Role::frozen,
+      plan.rows.push_back({p.source.initializer, p.name,
+                           p.statistics  ? Role::buffer
+                           : p.trainable ? Role::parameter
+                                         : Role::frozen,
                            std::string(type_name(p.source.dtype)), p.shape, p.role_reason});
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/type_name.h"
+#include "graph/onnx/batch_norms.h"
 #include "graph/onnx/tensor_data.h"
 
 namespace zeroplan {
@@ -90,6 +91,15 @@ bool is_exponent(const std::vector<Use>& readers, const std::set<std::string>& r
   });
 }
 
+// The state that a recurrent operator starts from, where it is the same for all units: no weight, but "nothing seen yet".
+bool is_initial_state(WeightFiles& files, const OnnxTensor& tensor, const std::vector<Use>& readers) {
+  const bool states = std::all_of(readers.begin(), readers.end(), [](const Use& use) {
+    return (use.node->op == "LSTM" || use.node->op == "GRU" || use.node->op == "RNN") && (use.input == 5 || use.input == 6);
+  });
+  const bool readable = tensor.in_file && !files.absent() && (tensor.type == kOnnxFloat || tensor.type == kOnnxDouble);
+  return states && !readers.empty() && readable && is_constant_valued(files, tensor);
+}
+
 void decide(const OnnxModel& model, WeightFiles& files, const UseMap& uses, const std::set<std::string>& reached, bool constant_node,
             Candidate& c) {
   c.root = c.tensor->name;
@@ -107,9 +117,10 @@ void decide(const OnnxModel& model, WeightFiles& files, const UseMap& uses, cons
   c.role = Role::parameter;
   c.reason = constant_node ? "large floating-point Constant on a gradient path" : "floating-point initializer on a gradient path";
   const bool empty = elements(c.tensor->shape) == 0;
-  if (!empty && !holds_infinity(files, *c.tensor)) return;
+  const bool state = !empty && readers != uses.end() && is_initial_state(files, *c.tensor, readers->second);
+  if (!empty && !state && !holds_infinity(files, *c.tensor)) return;
   c.role = Role::constant;
-  c.reason = empty ? "empty" : "holds infinities, as masks do";
+  c.reason = empty ? "empty" : state ? "initial state of equal values; --train trains it" : "holds infinities, as masks do";
 }
 
 // The name that the weight of a folded transpose had: node /net/h.0/attn/MatMul gives net.h.0.attn.weight.
@@ -133,13 +144,15 @@ void add_candidates(const OnnxModel& model, WeightFiles& files, const UseMap& us
     plan.by_name[tensor.name] = static_cast<int>(plan.candidates.size());
     plan.candidates.push_back(std::move(c));
   };
-  for (const OnnxTensor& tensor : model.graph.initializers)
-    if (is_float_type(tensor.type)) add(tensor, false);
-  for (const OnnxNode& node : model.graph.nodes) {
-    const OnnxAttribute* value = node.op == "Constant" && node.domain.empty() ? node.find("value") : nullptr;
-    if (!value || !value->tensor.in_file || !is_float_type(value->tensor.type)) continue;
-    const OnnxTensor& tensor = value->tensor;
-    if (!model.metadata.torch && tensor.shape.size() >= 2 && elements(tensor.shape) >= kLargeConstant) add(tensor, true);
+  for (const OnnxGraph* graph : all_graphs(model.graph)) {
+    for (const OnnxTensor& tensor : graph->initializers)
+      if (is_float_type(tensor.type)) add(tensor, false);
+    for (const OnnxNode& node : graph->nodes) {
+      const OnnxAttribute* value = node.op == "Constant" && node.domain.empty() ? node.find("value") : nullptr;
+      if (!value || !value->tensor.in_file || !is_float_type(value->tensor.type)) continue;
+      const OnnxTensor& tensor = value->tensor;
+      if (!model.metadata.torch && tensor.shape.size() >= 2 && elements(tensor.shape) >= kLargeConstant) add(tensor, true);
+    }
   }
   for (Candidate& c : plan.candidates)
     if (c.role == Role::parameter) recover_name(model, uses, plan.by_name, c);
@@ -152,36 +165,11 @@ void apply_train(Patterns& train, const OnnxModel& model, RolePlan& plan) {
     c.role = Role::parameter;
     c.reason = "--train";
   }
-  for (const OnnxTensor& tensor : model.graph.initializers)
-    if (!is_float_type(tensor.type) && train.matches(tensor.name))
-      plan.problems.push_back(fmt::format("--train matches '{}', which holds {} values; only floating-point tensors can be trained",
-                                          tensor.name, onnx_type_name(tensor.type)));
-}
-
-void make_parameters(const ImportOptions& options, RolePlan& plan) {
-  for (Candidate& c : plan.candidates) {
-    if (c.role != Role::parameter) continue;
-    const OnnxTensor& tensor = *c.tensor;
-    if (elements(tensor.shape) == 0) {
-      c.role = Role::constant;
-      c.reason = "empty";
-    } else if (tensor.type != kOnnxFloat && tensor.type != kOnnxDouble) {
-      plan.problems.push_back(
-          fmt::format("parameter '{}' is stored as {}; export the model in float32", tensor.name, onnx_type_name(tensor.type)));
-    } else if (!tensor.in_file) {
-      plan.problems.push_back(fmt::format(
-          "parameter '{}' is stored element by element, so that it cannot be located; save the model with raw data", tensor.name));
-    } else {
-      c.parameter = static_cast<int>(plan.parameters.size());
-      Parameter p;
-      p.name = c.root;
-      p.dtype = options.precision;
-      p.shape = tensor.shape;
-      p.source = tensor.source;
-      p.role_reason = c.reason;
-      plan.parameters.push_back(std::move(p));
-    }
-  }
+  for (const OnnxGraph* graph : all_graphs(model.graph))
+    for (const OnnxTensor& tensor : graph->initializers)
+      if (!is_float_type(tensor.type) && train.matches(tensor.name))
+        plan.problems.push_back(fmt::format("--train matches '{}', which holds {} values; only floating-point tensors can be trained",
+                                            tensor.name, onnx_type_name(tensor.type)));
 }
 
 bool is_frozen(const TrainingFacts& training, const Parameter& p) {
@@ -199,7 +187,7 @@ void apply_freeze(const TrainingFacts& training, Patterns& freeze, Patterns& tra
       trained |= train.matches(name);
     }
     if (trained && p.trainable) p.role_reason = "--train";
-    if (trained || (!frozen && !is_frozen(training, p))) continue;
+    if (trained || p.statistics || (!frozen && !is_frozen(training, p))) continue;
     p.trainable = false;
     if (frozen) p.role_reason = "--freeze";
   }
@@ -218,6 +206,29 @@ void unique_names(RolePlan& plan) {
 
 }  // namespace
 
+void make_parameter(Candidate& c, const ImportOptions& options, RolePlan& plan) {
+  const OnnxTensor& tensor = *c.tensor;
+  if (elements(tensor.shape) == 0) {
+    c.role = Role::constant;
+    c.reason = "empty";
+  } else if (tensor.type != kOnnxFloat && tensor.type != kOnnxDouble) {
+    plan.problems.push_back(
+        fmt::format("parameter '{}' is stored as {}; export the model in float32", tensor.name, onnx_type_name(tensor.type)));
+  } else if (!tensor.in_file) {
+    plan.problems.push_back(fmt::format(
+        "parameter '{}' is stored element by element, so that it cannot be located; save the model with raw data", tensor.name));
+  } else {
+    c.parameter = static_cast<int>(plan.parameters.size());
+    Parameter p;
+    p.name = c.root;
+    p.dtype = options.precision;
+    p.shape = tensor.shape;
+    p.source = tensor.source;
+    p.role_reason = c.reason;
+    plan.parameters.push_back(std::move(p));
+  }
+}
+
 Role source_role(const ExporterMetadata& m, const std::string& source) {
   const auto signed_kind = m.target_kind.find(source);
   if (signed_kind != m.target_kind.end()) return signed_kind->second == "PARAMETER" ? Role::parameter : Role::buffer;
@@ -233,7 +244,10 @@ RolePlan plan_roles(const OnnxModel& model, WeightFiles& files, const ImportOpti
   const UseMap uses = find_uses(model.graph);
   add_candidates(model, files, uses, gradient_values(model.graph, wanted), plan);
   apply_train(train, model, plan);
-  make_parameters(options, plan);
+  for (Candidate& c : plan.candidates)
+    if (c.role == Role::parameter) make_parameter(c, options, plan);
+  BatchNorms batch_norms(model, options, plan);
+  batch_norms.make_parameters(options);
   TieOptions ties{{"--tie", options.tie}, {"--untie", options.untie}};
   for (const Candidate& c : plan.candidates)
     for (const std::string* name : {&c.tensor->name, &c.root}) {  // marks the patterns that match
@@ -243,10 +257,12 @@ RolePlan plan_roles(const OnnxModel& model, WeightFiles& files, const ImportOpti
     }
   tie_copies(model, files, ties, uses, plan);
   unique_names(plan);
-  split_merged(model, files, ties, uses, plan);
+  split_merged(model, files, ties, find_uses(model.graph, false), plan);
+  batch_norms.mark_statistics();
   unique_names(plan);
   for (const Candidate& c : plan.candidates) freeze.matches(c.tensor->name);  // a buffer is frozen already
   apply_freeze(model.training, freeze, train, plan);
+  batch_norms.report(options);
   refuse_folded(plan);
   report_folded(model.metadata, plan);
   report_guessed(model, plan);

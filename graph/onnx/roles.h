@@ -27,7 +27,7 @@ struct Use {
   int input = 0;
 };
 
-// Readers of each value in the top-level graph.
+// Readers of each value.
 using UseMap = std::map<std::string, std::vector<Use>>;
 
 struct RolePlan {
@@ -36,7 +36,8 @@ struct RolePlan {
   std::map<std::string, int> by_name;                     // initializer or Constant output -> candidate
   std::map<std::pair<std::string, int>, int> split_uses;  // (first output of the reading node, input) -> parameter of its own
   std::vector<std::pair<std::string, std::string>>
-      folded;  // initializer that folding made of another one that is there too, with other values
+      folded;                               // initializer that folding made of another one that is there too, with other values
+  std::map<std::string, bool> batch_norms;  // first output of each BatchNormalization -> does it use the statistics of its batch?
   std::vector<RoleRow> rows;
   std::vector<std::string> report, problems;
 };
@@ -45,7 +46,8 @@ struct RolePlan {
 RolePlan plan_roles(const OnnxModel& model, WeightFiles& files, const ImportOptions& options, const std::set<std::string>& wanted);
 
 // The steps of plan_roles.
-UseMap find_uses(const OnnxGraph& graph);
+void make_parameter(Candidate& c, const ImportOptions& options, RolePlan& plan);  // of a candidate with that role, or a problem
+UseMap find_uses(const OnnxGraph& graph, bool inside_nodes = true);
 // Values from which a gradient path leads to a wanted one.
 std::set<std::string> gradient_values(const OnnxGraph& graph, const std::set<std::string>& wanted);
 struct TieOptions {

@@ -49,7 +49,8 @@ bool SameSamples::node_holds(const Node& node, ValueId id, int axis, int64_t str
     return aligned_hold(node, rank(id), axis, stride);
   const ValueId x = node.inputs.empty() ? kNone : node.inputs[0];
   switch (node.op) {
-    case OpKind::fill: return true;
+    case OpKind::fill:
+    case OpKind::random_uniform: return true;  // noise of its own for each sample
     case OpKind::reshape: {
       const AxisPart part = find_part(shape(x), inner_elements(shape(id), axis, stride), samples_);
       return part.axis >= 0 && holds(x, part.axis, part.stride);

@@ -49,6 +49,7 @@ class Tracker {
     const SampleAxis x = in[0] == kNone ? SampleAxis{} : axes_[in[0]];
     switch (node.op) {
       case OpKind::broadcast:
+      case OpKind::dropout:
       case OpKind::copy: return aligned(node, node.outputs[output]);
       case OpKind::reshape: return reshaped(node, x);
       case OpKind::transpose: return transposed(x, node.attributes.get_ints(Attr::permutation));
@@ -71,6 +72,7 @@ class Tracker {
         return x.kind == Kind::axis && x.axis < node.attributes.get_int(Attr::axis) ? aligned_rows(node, x) : meet(node);
       case OpKind::scatter: return scattered(node);
       case OpKind::attention: return attended(node);
+      case OpKind::batch_norm: return normalized(node, output);
       case OpKind::cross_entropy: return entropy(node, output);
       case OpKind::conv:
       case OpKind::conv_grad_input: return convolved(node, x);
@@ -227,6 +229,13 @@ class Tracker {
   SampleAxis convolved(const Node& node, SampleAxis x) const {
     if (!is(node.inputs[1], Kind::none)) return meet(node);
     return x.kind == Kind::axis && x.axis > 0 ? meet(node) : x;
+  }
+
+  // Statistics of a batch bring its samples together, which a model in training mode means to do: each stays at its place.
+  SampleAxis normalized(const Node& node, int output) const {
+    const SampleAxis x = axes_[node.inputs[0]];
+    const bool apart = x.kind == Kind::axis && x.axis != 1 && is(node.inputs[1], Kind::none) && is(node.inputs[2], Kind::none);
+    return apart && output == 0 ? x : meet(node);
   }
 
   SampleAxis entropy(const Node& node, int output) {

@@ -12,14 +12,4 @@ OpDef pending_def() {
 }
 }  // namespace
 
-OpDef random_uniform_def() { return pending_def(); }
-
-OpDef dropout_def() { return pending_def(); }
-
-OpDef dropout_grad_def() { return pending_def(); }
-
-OpDef record_statistics_def() { return pending_def(); }
-
-OpDef fold_statistics_def() { return pending_def(); }
-
 }  // namespace zeroplan

@@ -101,6 +101,9 @@ std::vector<OutputType> infer_load_unit(const Graph& graph, const Node& node) {
   return types;
 }
 
+// The sum is over ranks: each rank's operand is in every rank's result. On bytes of its own, as the step works in place.
+void all_reduce_vjp(VjpContext& c) { c.set(0, c.build.add(OpKind::all_reduce, {c.build.add(OpKind::copy, {c.output_gradient()})})); }
+
 OpDef unit_def(std::vector<OutputType> (*infer)(const Graph&, const Node&), std::vector<std::pair<int, int>> in_place = {}) {
   OpDef def;
   def.infer = infer;
@@ -114,7 +117,11 @@ OpDef unit_view_def() { return unit_def(infer_unit_view); }
 OpDef gather_weights_def() { return unit_def(infer_gather_weights, {{0, 0}}); }
 OpDef gather_gradient_def() { return unit_def(infer_gather_gradient); }
 OpDef reduce_scatter_def() { return unit_def(infer_reduce_scatter, {{0, 0}}); }
-OpDef all_reduce_def() { return unit_def(infer_all_reduce, {{0, 0}}); }
+OpDef all_reduce_def() {
+  OpDef def = unit_def(infer_all_reduce, {{0, 0}});
+  def.vjp = all_reduce_vjp;
+  return def;
+}
 OpDef free_unit_def() { return unit_def(infer_parameters_in); }
 OpDef load_unit_def() { return unit_def(infer_load_unit); }
 OpDef export_unit_def() { return unit_def(infer_parameters_in); }

@@ -144,6 +144,18 @@ class GraphVerifier {
     }
   }
 
+  void check_statistics(const BatchStatistics& s) const {
+    for (ValueId id : {s.mean, s.variance}) check_reference(id, "batch statistics");
+    check_reference(s.recorded, "batch statistics", true);
+    for (ValueId id : {s.running_mean, s.running_variance}) {
+      check_reference(id, "running statistics");
+      const Value& value = graph_.values[id];
+      if (value.kind != ValueKind::parameter || !graph_.parameters[value.parameter].statistics ||
+          value.shape != graph_.values[s.mean].shape)
+        fail(fmt::format("%{} holds no running statistics of %{}", value.name, graph_.values[s.mean].name));
+    }
+  }
+
   void check_references() const {
     for (ValueId id : graph_.inputs) {
       check_reference(id, "inputs");
@@ -162,6 +174,7 @@ class GraphVerifier {
       check_reference(update.from, "state updates");
       check_reference(update.to, "state updates");
     }
+    for (const BatchStatistics& s : graph_.statistics) check_statistics(s);
     for (const SourceNode& node : graph_.source) {
       for (ValueId id : node.inputs) check_reference(id, "source", true);
       for (ValueId id : node.outputs) check_reference(id, "source");

@@ -8,7 +8,8 @@ void Parser::parse_parameter(Scanner& line) {
   parameter.name = line.quoted();
   parameter.dtype = line.dtype();
   parameter.shape = shape(line);
-  parameter.trainable = trainable(line);
+  parameter.statistics = line.accept("statistics");
+  parameter.trainable = !parameter.statistics && trainable(line);
   parameter.source.initializer = text_field(line, "initializer");
   parameter.source.file = text_field(line, "file");
   parameter.source.offset = integer_field(line, "offset");
@@ -105,6 +106,19 @@ void Parser::parse_state_update(Scanner& line) {
   line.expect("=");
   update.to = ref(line);
   graph_.state_updates.push_back(update);
+}
+
+void Parser::parse_statistics(Scanner& line) {
+  BatchStatistics s;
+  s.mean = ref_field(line, "mean");
+  s.variance = ref_field(line, "variance");
+  s.running_mean = ref_field(line, "running_mean");
+  s.running_variance = ref_field(line, "running_variance");
+  line.expect("momentum");
+  line.expect("=");
+  s.momentum = line.number();
+  s.recorded = ref_field(line, "recorded");
+  graph_.statistics.push_back(s);
 }
 
 }  // namespace zeroplan

@@ -53,6 +53,7 @@ Parser::Rule Parser::find_rule(const std::string& word) {
       {"eval_loss", &Parser::parse_eval_loss},
       {"gradient", &Parser::parse_gradient},
       {"state_update", &Parser::parse_state_update},
+      {"statistics", &Parser::parse_statistics},
       {"source", &Parser::parse_source},
   };
   for (const auto& [name, rule] : kRules)

@@ -54,6 +54,7 @@ class Parser {
   void parse_eval_loss(Scanner& line);
   void parse_gradient(Scanner& line);
   void parse_state_update(Scanner& line);
+  void parse_statistics(Scanner& line);
   // parse_nodes.cc
   template <ValueKind kind>
   void parse_leaf(Scanner& line) {

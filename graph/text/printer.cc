@@ -109,6 +109,7 @@ class Printer {
     for (const auto& [name, id] : graph_.outputs) refer(id);
     for (const auto& [parameter, id] : graph_.gradients) refer(id);
     for (const StateUpdate& update : graph_.state_updates) refer_all({update.from, update.to});
+    for (const BatchStatistics& s : graph_.statistics) refer_all({s.mean, s.variance, s.running_mean, s.running_variance, s.recorded});
     refer_all({graph_.loss.sum, graph_.loss.weight, graph_.eval_loss.sum, graph_.eval_loss.weight});
     refer_all(graph_.inputs);
   }
@@ -116,8 +117,11 @@ class Printer {
   void print_parameter(const Parameter& parameter) {
     const WeightSource& source = parameter.source;
     print("parameter {} {} {} initializer={} file={} offset={} bytes={} stored={}\n", quote(parameter.name),
-          type_word(parameter.dtype, parameter.shape), parameter.trainable ? "trainable" : "frozen", quote(source.initializer),
-          quote(source.file), source.offset, source.bytes, dtype_name(source.dtype));
+          type_word(parameter.dtype, parameter.shape),
+          parameter.statistics  ? "statistics"
+          : parameter.trainable ? "trainable"
+                                : "frozen",
+          quote(source.initializer), quote(source.file), source.offset, source.bytes, dtype_name(source.dtype));
     for (const ParameterAlias& alias : parameter.aliases)
       print("  alias {}{}\n", quote(alias.initializer), alias.transposed ? " transposed" : "");
     for (const auto& [node, input] : parameter.split_uses) print("  split_use {} {}\n", quote(node), input);
@@ -193,6 +197,9 @@ class Printer {
     for (const auto& [parameter, id] : graph_.gradients) print("gradient {} = {}\n", parameter, ref(id));
     for (const StateUpdate& update : graph_.state_updates)
       print("state_update {} {} = {}\n", program_name(update.program), ref(update.from), ref(update.to));
+    for (const BatchStatistics& s : graph_.statistics)
+      print("statistics mean={} variance={} running_mean={} running_variance={} momentum={} recorded={}\n", ref(s.mean), ref(s.variance),
+            ref(s.running_mean), ref(s.running_variance), number_word(s.momentum), ref(s.recorded));
   }
 
   void print_source(const SourceNode& node) {

@@ -10,6 +10,7 @@ std::set<ValueId> root_values(const Graph& graph) {
   for (const auto& [name, id] : graph.outputs) roots.insert(id);
   for (const auto& [parameter, id] : graph.gradients) roots.insert(id);
   for (const StateUpdate& update : graph.state_updates) roots.insert({update.from, update.to});
+  for (const BatchStatistics& s : graph.statistics) roots.insert({s.mean, s.variance, s.running_mean, s.running_variance, s.recorded});
   roots.erase(kNone);
   return roots;
 }
@@ -31,6 +32,10 @@ bool replace_reads(Graph& graph, const std::map<ValueId, ValueId>& replacement) 
   for (auto& [name, id] : graph.outputs) redirect(id);
   for (auto& [parameter, id] : graph.gradients) redirect(id);
   for (StateUpdate& update : graph.state_updates) redirect(update.to);
+  for (BatchStatistics& s : graph.statistics) {
+    redirect(s.mean);
+    redirect(s.variance);
+  }
   return changed;
 }
 

@@ -30,6 +30,7 @@ class Emitter {
     add_leaves(tables);
     add_programs(tables);
     add_roles(tables);
+    add_statistics(tables);
     return std::move(plan_);
   }
 
@@ -154,6 +155,13 @@ class Emitter {
     plan_.roles.norm_limbs = role(tables, Program::update, OpKind::clip_factor, 0);
     plan_.roles.eval_metrics = role(tables, Program::eval_end, OpKind::fold_metrics, 0);
     plan_.roles.eval_report = role(tables, Program::eval_end, OpKind::fold_metrics, 1);
+  }
+
+  void add_statistics(PlanTables& tables) {
+    for (const BatchStatistics& s : graph_.statistics)
+      if (s.recorded != kNone)
+        plan_.statistics.push_back(
+            {tables.tensor(s.recorded), graph_.values[s.running_mean].parameter, graph_.values[s.running_variance].parameter, s.momentum});
   }
 
   const Graph& graph_;

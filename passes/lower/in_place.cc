@@ -12,6 +12,8 @@ namespace {
 bool changes_state(const Graph& graph, const Node& node) {
   switch (node.op) {
     case OpKind::record_loss:
+    case OpKind::record_statistics:
+    case OpKind::fold_statistics:
     case OpKind::record_output:
     case OpKind::fold_metrics:
     case OpKind::grad_norm:

@@ -6,6 +6,7 @@
 #include "passes/edit/graph_edits.h"
 #include "passes/passes.h"
 #include "passes/train/record.h"
+#include "passes/train/record_statistics.h"
 
 namespace zeroplan {
 namespace {
@@ -82,6 +83,7 @@ bool autodiff(Graph& graph, const CompileOptions& options) {
   if (options.forward_only()) return false;
   if (graph.loss.sum == kNone) throw Error("the graph has no loss to differentiate; name one with --loss");
   record_loss_of(graph, graph.loss, Program::micro_step, "metrics", options.micro_batches);
+  record_statistics(graph, options.micro_batches);
   Autodiff(graph).run();
   sort_programs(graph);
   return true;

@@ -1,3 +1,6 @@
+#include <algorithm>
+
+#include "graph/ops/op_def.h"
 #include "passes/edit/graph_edits.h"
 #include "passes/edit/reads.h"
 #include "passes/passes.h"
@@ -6,14 +9,17 @@
 namespace zeroplan {
 namespace {
 
+// The forward in evaluation mode: dropout keeps everything, batch normalization works with its running statistics.
 class EvalCloner {
  public:
-  explicit EvalCloner(Graph& graph) : graph_(graph), copy_(graph.values.size(), kNone) {}
+  explicit EvalCloner(Graph& graph) : graph_(graph), build_(graph), copy_(graph.values.size(), kNone) {
+    build_.program = Program::eval_step;
+  }
 
   void run(int64_t micro_batches) {
     const size_t count = graph_.nodes.size();
     for (size_t i = 0; i < count; ++i)
-      if (graph_.nodes[i].program == Program::micro_step) clone(graph_.nodes[i]);
+      if (graph_.nodes[i].program == Program::micro_step) evaluate(graph_.nodes[i]);
     graph_.eval_loss = graph_.loss;
     graph_.eval_loss.sum = copy_of(graph_.loss.sum);
     graph_.eval_loss.weight = copy_of(graph_.loss.weight);
@@ -23,9 +29,17 @@ class EvalCloner {
  private:
   ValueId copy_of(ValueId id) const { return id == kNone || copy_[id] == kNone ? id : copy_[id]; }
 
+  void evaluate(Node node) {  // a copy: building nodes moves the originals
+    for (ValueId& input : node.inputs) input = copy_of(input);
+    build_.origin = node.origin;
+    if (node.op == OpKind::dropout) return keep_all(node);
+    if (node.op == OpKind::batch_norm)
+      if (const BatchStatistics* statistics = statistics_of(node)) return normalize(node, *statistics);
+    clone(std::move(node));
+  }
+
   void clone(Node node) {
     node.program = Program::eval_step;
-    for (ValueId& input : node.inputs) input = copy_of(input);
     for (ValueId& output : node.outputs) {
       Value value = graph_.values[output];
       value.name = "eval." + value.name;
@@ -34,7 +48,41 @@ class EvalCloner {
     graph_.add_node(std::move(node));
   }
 
+  void keep_all(const Node& node) {
+    copy_[node.outputs[0]] = node.inputs[0];
+    const auto reads_mask = [&](const Node& reader) {
+      return std::find(reader.inputs.begin(), reader.inputs.end(), node.outputs[1]) != reader.inputs.end();
+    };
+    if (std::none_of(graph_.nodes.begin(), graph_.nodes.end(), reads_mask)) return;
+    const Attributes all = {
+        {Attr::value, 1.0}, {Attr::shape, graph_.values[node.outputs[1]].shape}, {Attr::dtype, dtype_value(DType::boolean)}};
+    copy_[node.outputs[1]] = build_.add(OpKind::fill, {}, all);
+  }
+
+  const BatchStatistics* statistics_of(const Node& node) const {
+    for (const BatchStatistics& s : graph_.statistics)
+      if (s.mean == node.outputs[1]) return &s;
+    return nullptr;
+  }
+
+  // y = (x - mean) · gamma / sqrt(variance + epsilon) + beta, per channel
+  void normalize(const Node& node, const BatchStatistics& running) {
+    const ValueId x = node.inputs[0];
+    Shape channels(build_.shape(x).size(), 1);
+    channels[1] = build_.shape(x)[1];
+    const ValueId mean = running.running_mean, variance = running.running_variance;
+    const ValueId epsilon = build_.scalar(node.attributes.get_double(Attr::epsilon), build_.dtype(x));
+    const ValueId deviation = build_.add(OpKind::sqrt, {build_.add(OpKind::add, {variance, epsilon})});
+    const ValueId factor = build_.add(OpKind::div, {node.inputs[1], deviation});
+    const ValueId centred = build_.add(OpKind::sub, {x, build_.reshape(mean, channels)});
+    const ValueId scaled = build_.add(OpKind::mul, {centred, build_.reshape(factor, channels)});
+    copy_[node.outputs[0]] = build_.add(OpKind::add, {scaled, build_.reshape(node.inputs[2], channels)});
+    copy_[node.outputs[1]] = mean;
+    copy_[node.outputs[2]] = variance;
+  }
+
   Graph& graph_;
+  Builder build_;
   std::vector<ValueId> copy_;
 };
 

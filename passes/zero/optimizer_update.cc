@@ -72,9 +72,27 @@ void update_unit(const Graph& graph, ProgramBuilder& build, int32_t id, const Co
   if (gather_weights) build.change(build.node(OpKind::gather_weights, {build.now(unit.weights_state)}, id), {unit.weights_state});
 }
 
+// The batch's statistics into the running ones, whole on every rank.
+void fold_statistics(const Graph& graph, ProgramBuilder& build, ValueId report) {
+  for (const BatchStatistics& s : graph.statistics) {
+    const int32_t id = graph.values[s.running_mean].unit;
+    const auto place_of = [&](ValueId leaf) {
+      const auto& members = graph.units[id].parameters;
+      return std::find_if(members.begin(), members.end(), [&](const auto& m) { return m.parameter == graph.values[leaf].parameter; })
+          ->offset;
+    };
+    const ValueId weights = graph.units[id].weights_state;
+    Node fold = build.node(OpKind::fold_statistics, {build.now(weights), build.now(s.recorded), build.now(report)}, id);
+    fold.attributes = {{Attr::starts, std::vector<int64_t>{place_of(s.running_mean), place_of(s.running_variance)}},
+                       {Attr::momentum, s.momentum}};
+    build.change(std::move(fold), {weights, s.recorded});
+  }
+}
+
 void build_update(Graph& graph, GraphEdits& edits, const CompileOptions& options, const Metrics& state, ValueId limbs) {
   ProgramBuilder build(graph, edits, Program::update);
   fold_losses(build, state, graph.loss);
+  for (const BatchStatistics& s : graph.statistics) build.change(build.node(OpKind::all_reduce, {s.recorded}), {s.recorded});
   const int32_t units = static_cast<int32_t>(graph.units.size());
   for (int32_t id = 0; id < units; ++id) {
     if (!graph.units[id].trainable) continue;
@@ -84,6 +102,7 @@ void build_update(Graph& graph, GraphEdits& edits, const CompileOptions& options
   build.change(build.node(OpKind::clip_factor, {build.now(limbs), build.now(state.report)}), {state.report, limbs});
   for (int32_t id = 0; id < units; ++id)
     if (graph.units[id].trainable) update_unit(graph, build, id, options, state.report);
+  fold_statistics(graph, build, state.report);
   build.finish();
 }
 
@@ -113,6 +132,7 @@ bool optimizer_update(Graph& graph, const CompileOptions& options) {
   const ValueId limbs = add_state(graph, "norm_limbs", DType::i64, {kNormLimbs});
   std::vector<ValueId> zeroed = {train.metrics, train.report, limbs};
   build_update(graph, edits, options, train, limbs);
+  for (const BatchStatistics& s : graph.statistics) zeroed.push_back(s.recorded);
   if (has_program(graph, Program::eval_step)) {
     const Metrics eval = add_metrics(graph, Program::eval_step, "eval_report");
     zeroed.insert(zeroed.end(), {eval.metrics, eval.report});

@@ -64,6 +64,7 @@ ModuleSizes module_sizes(const Graph& graph) {
 // The parameter, the module that the unit is, or its first and last module.
 std::string unit_name(const Graph& graph, const std::vector<int32_t>& parameters, const ModuleSizes& sizes) {
   const std::string& first = graph.parameters[parameters.front()].name;
+  if (graph.parameters[parameters.front()].statistics) return "running statistics";
   if (parameters.size() == 1) return first;
   const std::string module = common_module(graph, parameters);
   if (const auto size = sizes.find(module); size != sizes.end() && size->second == parameters.size()) return module;
@@ -77,8 +78,11 @@ std::string unique_name(std::string name, std::set<std::string>& taken) {
   return name;
 }
 
-void place(Unit& unit, int stage) {
-  const auto sharded_from = [&](int first_stage) { return stage >= first_stage ? Placement::sharded : Placement::replicated; };
+// Running statistics are whole on every rank: each makes the same of the same batch.
+void place(Unit& unit, int stage, bool statistics) {
+  const auto sharded_from = [&](int first_stage) {
+    return stage >= first_stage && !statistics ? Placement::sharded : Placement::replicated;
+  };
   unit.weights = sharded_from(3);
   unit.gradients = unit.trainable ? sharded_from(2) : unit.weights;
   unit.optimizer = unit.trainable ? sharded_from(1) : unit.weights;
@@ -98,7 +102,7 @@ Unit make_unit(const Graph& graph, const ParameterGroup& group, const CompileOpt
   }
   unit.shard_elements = shard_elements(end, options.ranks);
   unit.padded_elements = checked_mul(unit.shard_elements, options.ranks);
-  place(unit, options.stage);
+  place(unit, options.stage, group.statistics);
   return unit;
 }
 

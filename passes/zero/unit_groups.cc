@@ -28,6 +28,7 @@ class Grouper {
     std::map<std::string, size_t> by_pattern;              // pattern key -> group
     std::map<std::vector<int>, std::vector<int32_t>> far;  // parameters with the same far-apart uses
     for (int32_t p : order_) {
+      if (graph_.parameters[p].statistics) continue;
       if (!pattern_key_[p].empty()) {
         add_to_pattern(by_pattern, p);
         barrier_ = true;
@@ -40,6 +41,7 @@ class Grouper {
     for (bool trainable : {true, false}) close_segment(trainable);
     for (auto& [segments, members] : far) add_far_groups(members);
     sort_groups();
+    add_statistics();
     return std::move(groups_);
   }
 
@@ -65,7 +67,8 @@ class Grouper {
   void cut_forward() {
     std::vector<CutItem> items;
     for (int32_t p : order_)
-      if (pattern_key_[p].empty() && !uses_.positions[p].empty()) items.push_back({first_use(p), parameter_bytes(graph_, p)});
+      if (pattern_key_[p].empty() && !uses_.positions[p].empty() && !graph_.parameters[p].statistics)
+        items.push_back({first_use(p), parameter_bytes(graph_, p)});
     cuts_ = cut_points(uses_.crossing, items, target_);
   }
 
@@ -171,6 +174,14 @@ class Grouper {
   void flush(ParameterGroup& group) {
     if (!group.parameters.empty()) groups_.push_back(group);
     group.parameters.clear();
+  }
+
+  // One group, whatever the patterns: their unit is of its own kind.
+  void add_statistics() {
+    ParameterGroup group{{}, false, true};
+    for (int32_t p = 0; p < static_cast<int32_t>(graph_.parameters.size()); ++p)
+      if (graph_.parameters[p].statistics) group.parameters.push_back(p);
+    flush(group);
   }
 
   void sort_groups() {

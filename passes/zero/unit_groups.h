@@ -18,9 +18,10 @@ ForwardUses forward_uses(const Graph& graph);
 struct ParameterGroup {
   std::vector<int32_t> parameters;  // by first use
   bool trainable = true;
+  bool statistics = false;  // all are running statistics
 };
-// Every parameter in exactly one group; groups by first use. A group between cuts that is below an eighth of the target joins a neighbour.
-// Throws Error for a pattern that is malformed or matches nothing.
+// Every parameter in exactly one group; groups by first use, running statistics last. A group between cuts that is below an eighth of the
+// target joins a neighbour. Throws Error for a pattern that is malformed or matches nothing.
 std::vector<ParameterGroup> group_parameters(const Graph& graph, const CompileOptions& options);
 
 // Trainable, and reached by the gradient.

@@ -86,7 +86,7 @@ struct Executor::Impl {
             .scalars = scalars};
     core->run(job);
     accumulated = gradients_there = !update;
-    step = scalars.step;
+    last = scalars;
     StepReport report;
     report.step = scalars.step;
     take_times(*core, report);
@@ -95,7 +95,7 @@ struct Executor::Impl {
 
   std::shared_ptr<Core> core;  // shared with the ranks' threads: one that is stuck may outlive the executor
   std::vector<std::thread> threads;
-  int64_t step = 0;              // of the last window: an evaluation comes after it
+  RunScalars last;               // of the last window: an evaluation comes after it
   bool accumulated = false;      // the next window has to clear what accumulate() left
   bool gradients_there = false;  // nothing has run since accumulate()
 };
@@ -141,7 +141,7 @@ EvalReport Executor::evaluate(const DataSource& data) {
                       .data = &data,
                       .first_sample = done * count,
                       .micro_batches = now,
-                      .scalars = {.step = impl_->step}});
+                      .scalars = {.step = impl_->last.step, .seed = impl_->last.seed}});
     impl_->core->run({.kind = Job::Kind::program, .program = Program::eval_end});
     const ReportFields fields = read_report(*impl_->core, p.roles.eval_report);
     sum += fields[kReportSum];

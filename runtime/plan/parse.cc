@@ -100,9 +100,15 @@ PlanParameter get_parameter(const Field& at, const proto::Parameter& from, const
   for (const auto& alias : from.aliases()) p.aliases.push_back({alias.initializer(), alias.transposed()});
   for (const auto& use : from.split_uses()) p.split_uses.emplace_back(use.node(), use.input());
   p.role_reason = from.role_reason();
+  p.statistics = from.statistics();
   to.unit = at.sub("unit").index(from.unit(), sizes.units);
   to.offset = at.sub("offset").range(from.offset(), 0, kMaxBytes);
   return to;
+}
+
+PlanStatistics get_statistics(const Field& at, const proto::Statistics& from, const PlanSizes& sizes) {
+  return {at.sub("recorded").index_not_none(from.recorded(), sizes.tensors), at.sub("mean").index_not_none(from.mean(), sizes.parameters),
+          at.sub("variance").index_not_none(from.variance(), sizes.parameters), from.momentum()};
 }
 
 PlanUnit get_unit(const Field& at, const proto::Unit& from, const PlanSizes& sizes) {
@@ -226,6 +232,8 @@ Plan from_message(const proto::Plan& from, const Field& at) {
     to.gradients.emplace_back(field.index_not_none(from.gradients(i).first(), sizes.parameters),
                               field.index_not_none(from.gradients(i).second(), sizes.values));
   }
+  for (int i = 0; i < from.statistics_size(); ++i)
+    to.statistics.push_back(get_statistics(at.sub("statistics", i), from.statistics(i), sizes));
   to.report_lines.assign(from.report_lines().begin(), from.report_lines().end());
   return to;
 }

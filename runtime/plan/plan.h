@@ -25,6 +25,13 @@ struct PlanParameter {
   int64_t offset = 0;  // elements in the unit
 };
 
+// Running statistics of a batch normalization, and where micro_step leaves those of its micro-batches.
+struct PlanStatistics {
+  int32_t recorded = kNone;                // tensor, state: f64 [V, 2 C]
+  int32_t mean = kNone, variance = kNone;  // parameters
+  double momentum = 0;                     // that the running ones keep
+};
+
 struct PlanUnit : UnitLayout {
   int32_t weights_tensor = kNone;       // state: shard or whole buffer
   int32_t gradient_tensor = kNone;      // shard: state (accumulator), or carried from micro_step to update
@@ -95,6 +102,7 @@ struct Plan {
   std::vector<PlanValue> values;
   std::vector<PlanParameter> parameters;
   std::vector<PlanUnit> units;
+  std::vector<PlanStatistics> statistics;
   std::vector<PlanInput> inputs;
   std::vector<PlanOutput> outputs;
   std::vector<PlanConstant> constants;

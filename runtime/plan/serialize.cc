@@ -115,8 +115,16 @@ void put(proto::Parameter& to, const PlanParameter& from) {
     use.set_input(input);
   }
   to.set_role_reason(text(p.role_reason));
+  to.set_statistics(p.statistics);
   to.set_unit(from.unit);
   to.set_offset(from.offset);
+}
+
+void put(proto::Statistics& to, const PlanStatistics& from) {
+  to.set_recorded(from.recorded);
+  to.set_mean(from.mean);
+  to.set_variance(from.variance);
+  to.set_momentum(from.momentum);
 }
 
 void put(proto::Unit& to, const PlanUnit& from) {
@@ -225,6 +233,7 @@ proto::Plan to_message(const Plan& plan) {
   for (const auto& n : plan.source) put(*to.add_source(), n);
   for (const auto& g : plan.gradients) put(*to.add_gradients(), g);
   for (const auto& line : plan.report_lines) to.add_report_lines(text(line));
+  for (const auto& s : plan.statistics) put(*to.add_statistics(), s);
   return to;
 }
 

@@ -94,6 +94,7 @@ void verify_program(VerifyContext& context, const PlanProgram& program, std::vec
   verify_collectives(context, program);
   verify_source(context, program);
   verify_update(context, program);
+  verify_statistics(context, program);
   verify_once_per_unit(context, program);
 }
 

@@ -94,6 +94,8 @@ void verify_reductions(VerifyContext& context, const PlanProgram& program);
 void verify_collectives(VerifyContext& context, const PlanProgram& program);
 void verify_source(VerifyContext& context, const PlanProgram& program);
 void verify_update(VerifyContext& context, const PlanProgram& program);
+void verify_statistics_layout(VerifyContext& context);
+void verify_statistics(VerifyContext& context, const PlanProgram& program);
 void verify_once_per_unit(VerifyContext& context, const PlanProgram& program);
 void verify_memory(VerifyContext& context);
 

@@ -21,6 +21,10 @@ class Indices {
     for (const PlanConstant& c : plan_.constants) need(c.tensor, plan_.tensors.size(), "constant: tensor", false);
     for (int32_t t : {plan_.roles.metrics, plan_.roles.report, plan_.roles.norm_limbs, plan_.roles.eval_metrics, plan_.roles.eval_report})
       need(t, plan_.tensors.size(), "roles");
+    for (const PlanStatistics& s : plan_.statistics) {
+      need(s.recorded, plan_.tensors.size(), "statistics: recorded", false);
+      for (int32_t p : {s.mean, s.variance}) need(p, plan_.parameters.size(), "statistics: parameter", false);
+    }
     for (const auto& [parameter, value] : plan_.gradients) {
       need(parameter, plan_.parameters.size(), "gradients: parameter", false);
       need(value, plan_.values.size(), "gradients: value", false);
@@ -206,6 +210,7 @@ void verify_format(VerifyContext& context) {
   for (size_t i = 0; i < context.plan.tensors.size(); ++i) check_tensor(context, static_cast<int32_t>(i));
   for (size_t i = 0; i < context.plan.units.size(); ++i) check_unit(context, static_cast<int32_t>(i));
   check_constants(context);
+  verify_statistics_layout(context);
 }
 
 }  // namespace zeroplan

@@ -13,7 +13,7 @@ class SourceMatch {
   void run() {
     for (size_t i = 0; i < program_.steps.size(); ++i) {
       const Step& s = program_.steps[i];
-      const bool computes = s.kind == StepKind::kernel || s.kind == StepKind::copy;
+      const bool computes = s.kind == StepKind::kernel || s.kind == StepKind::copy || s.kind == StepKind::all_reduce;
       if (computes && s.op != OpKind::fill_padding) match(s, static_cast<int>(i));
     }
     for (size_t n = 0; n < matched_.size(); ++n) {

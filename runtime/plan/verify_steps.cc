@@ -56,7 +56,7 @@ class StepFormat {
   bool needs_unit() const {
     return step_.kind == StepKind::all_gather || step_.kind == StepKind::reduce_scatter || step_.kind == StepKind::free ||
            step_.kind == StepKind::host || step_.op == OpKind::fill_padding || step_.op == OpKind::optimizer_update ||
-           step_.op == OpKind::grad_norm;
+           step_.op == OpKind::grad_norm || step_.op == OpKind::fold_statistics;
   }
 
   bool counts(size_t inputs, size_t outputs) {
@@ -146,7 +146,6 @@ class StepFormat {
 
   void all_reduce() {
     if (!counts(1, 1)) return;
-    if (step_.inputs[0].tensor != step_.outputs[0].tensor) fail("an all_reduce works on one tensor, in place");
     const DType dtype = tensor(step_.inputs[0]).dtype;
     if (dtype != DType::f64 && dtype != DType::i64) fail("an all_reduce sums f64 or i64");
     need_in_place();

@@ -54,8 +54,7 @@ class Reductions {
       const Step& s = program_.steps[i];
       if (s.op == OpKind::fill_padding && s.kind == StepKind::kernel) padded_[s.outputs[0].value] = s.unit;
       if (s.kind == StepKind::reduce_scatter) reduction(s, static_cast<int>(i));
-      const bool sums = program_.program == Program::update || program_.program == Program::eval_end;
-      if (s.kind == StepKind::all_reduce && !sums) fail(static_cast<int>(i), "an all_reduce outside of update and eval_end");
+      if (s.kind == StepKind::all_reduce && !may_sum()) fail(static_cast<int>(i), "an all_reduce outside of update and eval_end");
     }
     if (program_.program != Program::micro_step) return;
     for (size_t u = 0; u < reductions_.size(); ++u)
@@ -65,6 +64,13 @@ class Reductions {
   }
 
  private:
+  // In micro_step as a node of the training graph (rule source), where every rank has a micro-batch and no round follows.
+  bool may_sum() const {
+    const bool whole_round = plan_.header.micro_batches == plan_.header.ranks;
+    return program_.program == Program::update || program_.program == Program::eval_end ||
+           (program_.program == Program::micro_step && whole_round);
+  }
+
   void fail(int index, std::string message) { context_.fail("reduce", program_, index, std::move(message)); }
 
   void reduction(const Step& s, int index) {

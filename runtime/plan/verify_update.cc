@@ -58,7 +58,7 @@ class Update {
 
   static bool bookkeeping(const Step& s) {
     return s.kind == StepKind::all_reduce || s.op == OpKind::gather_gradient ||
-           (s.kind == StepKind::kernel && (s.op == OpKind::grad_norm || s.op == OpKind::fill));
+           (s.kind == StepKind::kernel && (s.op == OpKind::grad_norm || s.op == OpKind::fill || s.op == OpKind::fold_statistics));
   }
 
   int32_t border(const std::vector<Operand>& side, int32_t tensor) const {

@@ -54,7 +54,8 @@ class Writers {
     switch (plan_.tensors[tensor].kind) {
       case TensorKind::constant: return false;
       case TensorKind::weights:
-        return (load && s.kind == StepKind::host) || update || (p == Program::update && s.op == OpKind::gather_weights);
+        return (load && s.kind == StepKind::host) || update || (p == Program::update && s.op == OpKind::gather_weights) ||
+               (p == Program::update && kernel && s.op == OpKind::fold_statistics);
       case TensorKind::moments: return load || update;
       case TensorKind::output: return load || (p == Program::eval_step && kernel && s.op == OpKind::record_output);
       case TensorKind::metrics: return load || writes_metrics(s, tensor);
@@ -66,12 +67,17 @@ class Writers {
     return p == Program::micro_step ? kernel || s.kind == StepKind::copy : p == Program::update && s.op == OpKind::gather_gradient;
   }
 
+  bool is_recorded(int32_t tensor) const {
+    return std::any_of(plan_.statistics.begin(), plan_.statistics.end(), [&](const PlanStatistics& s) { return s.recorded == tensor; });
+  }
+
   bool writes_metrics(const Step& s, int32_t tensor) const {
     const PlanRoles& r = plan_.roles;
     const bool of_eval = tensor == r.eval_metrics || tensor == r.eval_report;
     if (of_eval != is_eval(program_.program)) return false;
     if (s.kind == StepKind::all_reduce) return tensor != r.report && tensor != r.eval_report;
     if (s.kind != StepKind::kernel) return false;
+    if (s.op == OpKind::record_statistics || s.op == OpKind::fold_statistics) return is_recorded(tensor);
     return s.op == OpKind::record_loss || s.op == OpKind::fold_metrics || s.op == OpKind::grad_norm || s.op == OpKind::clip_factor;
   }
 

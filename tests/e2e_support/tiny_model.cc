@@ -14,6 +14,7 @@ int onnx_type(DType dtype) {
     case DType::f64: return onnx::TensorProto::DOUBLE;
     case DType::i64: return onnx::TensorProto::INT64;
     case DType::i32: return onnx::TensorProto::INT32;
+    case DType::boolean: return onnx::TensorProto::BOOL;
     default: return onnx::TensorProto::FLOAT;
   }
 }

@@ -108,6 +108,36 @@ TEST(FoldMetrics, SkipsAndSaysWhy) {
   EXPECT_EQ(nan.report[kReportFinite], 0);
 }
 
+TEST(RecordStatistics, WritesTheRowOfItsMicroBatch) {
+  std::vector<float> mean = {1, 2}, variance = {3, 4};
+  std::vector<double> statistics(8, 9);
+  const TensorView state = make_view(statistics.data(), DType::f64, {2, 4});
+  StepCall call{{vector_view(mean), vector_view(variance), state}, {state}};
+  call.scalars.micro_batch = 1;
+  call.run(OpKind::record_statistics);
+  EXPECT_EQ(statistics, (std::vector<double>{9, 9, 9, 9, 1, 2, 3, 4}));
+}
+
+// Running mean and variance at 3 and 7 of the unit; kept: 0.75 of them.
+std::vector<double> fold_statistics(std::vector<double> statistics, int64_t micro_batches, bool skip) {
+  std::vector<double> weights(16, 4), report(kReportFields, 0);
+  report[kReportSkip] = skip;
+  const TensorView state = make_view(statistics.data(), DType::f64, {micro_batches, 2});
+  StepCall call{{vector_view(weights), state, vector_view(report)}, {vector_view(weights), state}};
+  call.attributes = {{Attr::momentum, 0.75}, {Attr::starts, std::vector<int64_t>{3, 7}}};
+  call.run(OpKind::fold_statistics);
+  EXPECT_EQ(statistics, std::vector<double>(statistics.size(), 0));
+  for (int i = 0; i < 16; ++i)
+    if (i != 3 && i != 7) EXPECT_EQ(weights[i], 4);
+  return {weights[3], weights[7]};
+}
+
+// Means 1 and 5 with variances 2 and 4: together mean 3, variance 3 + 4.
+TEST(FoldStatistics, ByTheVarianceOfAllMicroBatchesTogether) {
+  EXPECT_EQ(fold_statistics({1, 2, 5, 4}, 2, false), (std::vector<double>{0.75 * 4 + 0.25 * 3, 0.75 * 4 + 0.25 * 7}));
+}
+TEST(FoldStatistics, ASkippedWindowChangesNothing) { EXPECT_EQ(fold_statistics({1, 2, 5, 4}, 2, true), (std::vector<double>{4, 4})); }
+
 using Limbs = std::vector<int64_t>;
 
 template <typename T>

@@ -60,6 +60,7 @@ CaseList movement_cases() {
        true},
       {"gather_grad_shared_many", OpKind::gather_grad, {real({3, 64, 33}), ints({3, 64}, 0, 5)}, shared(1, {3, 7, 33})},
       {"gather_grad_many", OpKind::gather_grad, {real({64, 33}), ints({64}, 0, 5)}, table(0, {7, 33})},
+      {"dropout_grad", OpKind::dropout_grad, {real({3, 50}), booleans({3, 50})}, {{Attr::ratio, 0.25}}},
       {"fill", OpKind::fill, {}, filled(0.5, {3, 5}, DType::f32)},
       {"fill_i64", OpKind::fill, {}, filled(-7, {4}, DType::i64)},
       {"fill_bool", OpKind::fill, {}, filled(1, {4}, DType::boolean)},

@@ -23,9 +23,19 @@ std::vector<OpKind> all_ops() {
 }
 
 bool is_training_step(OpKind op) {
-  static const std::set<OpKind> ops = {OpKind::record_loss, OpKind::record_output, OpKind::fill_padding,    OpKind::fold_metrics,
-                                       OpKind::grad_norm,   OpKind::clip_factor,   OpKind::optimizer_update};
+  static const std::set<OpKind> ops = {OpKind::record_loss,      OpKind::record_output,     OpKind::fill_padding,
+                                       OpKind::fold_metrics,     OpKind::grad_norm,         OpKind::clip_factor,
+                                       OpKind::optimizer_update, OpKind::record_statistics, OpKind::fold_statistics};
   return ops.contains(op);
+}
+
+// Their numbers depend on the step: tests/kernels/random_test.cc, and the gradient in tests/e2e/dropout_test.cc.
+bool is_random(OpKind op) { return op == OpKind::random_uniform || op == OpKind::dropout; }
+
+// What no constant may be made of.
+TEST(Definitions, RandomNumbersHaveNoEvaluator) {
+  for (const OpKind op : all_ops())
+    if (is_random(op)) EXPECT_EQ(op_def(op).evaluate, nullptr) << op_name(op);
 }
 
 TEST(Definitions, NamesAreReadBack) {
@@ -50,7 +60,7 @@ TEST(Definitions, EveryKernelOpHasACase) {
     EXPECT_TRUE(names.insert(each.name).second) << each.name << " is there twice";
   }
   for (const OpKind op : all_ops()) {
-    if (op_class(op) != OpClass::kernel || is_training_step(op)) continue;
+    if (op_class(op) != OpClass::kernel || is_training_step(op) || is_random(op)) continue;
     EXPECT_TRUE(covered.contains(op)) << op_name(op);
   }
 }
@@ -62,7 +72,7 @@ TEST(Definitions, EveryVjpWithAFloatingResultHasACheckedCase) {
   const std::set<OpKind> no_gradient = {OpKind::equal,       OpKind::greater,    OpKind::less_equal,  OpKind::greater_equal,
                                         OpKind::logical_and, OpKind::logical_or, OpKind::logical_not, OpKind::fill};
   for (const OpKind op : all_ops()) {
-    if (!op_def(op).vjp || no_gradient.contains(op) || takes_integers_alone(op)) continue;
+    if (!op_def(op).vjp || no_gradient.contains(op) || takes_integers_alone(op) || is_random(op) || op == OpKind::all_reduce) continue;
     EXPECT_TRUE(differentiable.contains(op)) << op_name(op);
   }
 }

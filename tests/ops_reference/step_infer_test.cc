@@ -132,5 +132,21 @@ TEST(StepInfer, LossesAndNorms) {
   EXPECT_THAT(g.refusal(OpKind::clip_factor, {g.report, g.limbs}), HasSubstr("limbs"));
 }
 
+TEST(StepInfer, StatisticsHaveARowPerMicroBatch) {
+  UnitGraph g;
+  const ValueId mean = g.input({5}), statistics = g.input({3, 10}, DType::f64), report = g.report;
+  EXPECT_EQ(g.shape(OpKind::record_statistics, {mean, mean, statistics}), (Shape{3, 10}));
+  EXPECT_THROW(g.infer(OpKind::record_statistics, {mean, mean, g.input({3, 9}, DType::f64)}), Error);
+  EXPECT_THROW(g.infer(OpKind::record_statistics, {mean, mean, g.input({3, 10})}), Error);
+  const auto folded = [&](std::vector<int64_t> starts, double momentum) {
+    return g.infer(OpKind::fold_statistics, {g.weights, statistics, report},
+                   {{Attr::starts, std::move(starts)}, {Attr::momentum, momentum}});
+  };
+  EXPECT_EQ(folded({0, 59}, 0.9)[1].shape, (Shape{3, 10}));
+  EXPECT_THROW(folded({0, 60}, 0.9), Error);
+  EXPECT_THROW(folded({0}, 0.9), Error);
+  EXPECT_THROW(folded({0, 5}, 1.5), Error);
+}
+
 }  // namespace
 }  // namespace zeroplan

@@ -1,0 +1,151 @@
+// Dropout, and operators that draw random numbers. A node's numbers are told from another's by the name of its output in the model.
+#include <xxhash.h>
+
+#include <algorithm>
+#include <limits>
+#include <numbers>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "graph/onnx/decode.h"
+#include "graph/onnx/tensor_data.h"
+
+namespace zeroplan {
+namespace {
+
+constexpr int64_t kMaxClasses = 4096;  // of Multinomial, which needs the square of it
+
+// Stable over runs, machines and versions. A node that is there several times (an unrolled loop) draws other numbers each time.
+int64_t next_key(const DecodeContext& c, const char* purpose) {
+  const Graph& graph = c.build.graph();
+  const auto taken = [&](int64_t key) {
+    return std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                       [&](const Node& node) { return node.attributes.has(Attr::key) && node.attributes.get_int(Attr::key) == key; });
+  };
+  for (int copy = 0;; ++copy) {
+    const std::string name = fmt::format("{}\n{}\n{}", c.node.outputs.at(0), purpose, copy);
+    const int64_t key = static_cast<int64_t>(XXH3_64bits(name.data(), name.size()));
+    if (!taken(key)) return key;
+  }
+}
+
+ValueId uniform(DecodeContext& c, const Shape& shape, DType dtype, const char* purpose = "") {
+  return c.build.add(OpKind::random_uniform, {},
+                     {{Attr::shape, shape}, {Attr::dtype, std::string(dtype_name(dtype))}, {Attr::key, next_key(c, purpose)}});
+}
+
+ValueId times(DecodeContext& c, ValueId x, double factor) {
+  return factor == 1 ? x : c.build.add(OpKind::mul, {x, c.build.scalar(factor, c.build.dtype(x))});
+}
+
+ValueId plus(DecodeContext& c, ValueId x, double term) {
+  return term == 0 ? x : c.build.add(OpKind::add, {x, c.build.scalar(term, c.build.dtype(x))});
+}
+
+// Attribute dtype, else that of the operand.
+DType wanted_type(DecodeContext& c, DType otherwise) {
+  const int64_t type = c.attr_int("dtype", 0);
+  if (type == 0) return otherwise;
+  const auto dtype = graph_dtype(static_cast<int>(type), c.precision);
+  if (!dtype) throw Error(fmt::format("it gives {}, which is not supported", onnx_type_name(static_cast<int>(type))));
+  return *dtype;
+}
+
+void random_uniform(DecodeContext& c, const Shape& shape, DType dtype) {
+  const double low = c.attr_float("low", 0), high = c.attr_float("high", 1);
+  c.out(0, plus(c, times(c, uniform(c, shape, dtype), high - low), low));
+}
+
+// Box and Muller: sqrt(-2 ln u) cos(2 π v), u in (0, 1].
+void random_normal(DecodeContext& c, const Shape& shape, DType dtype) {
+  const ValueId u = c.build.add(OpKind::sub, {c.build.scalar(1, dtype), uniform(c, shape, dtype, "radius")});
+  const ValueId radius = c.build.add(OpKind::sqrt, {times(c, c.build.add(OpKind::log, {u}), -2)});
+  const ValueId angle = c.build.add(OpKind::cos, {times(c, uniform(c, shape, dtype, "angle"), 2 * std::numbers::pi)});
+  const ValueId normal = c.build.add(OpKind::mul, {radius, angle});
+  c.out(0, plus(c, times(c, normal, c.attr_float("scale", 1)), c.attr_float("mean", 0)));
+}
+
+using Draw = void (*)(DecodeContext&, const Shape&, DType);
+
+template <Draw draw>
+void of_shape(DecodeContext& c) {
+  draw(c, c.attr_ints("shape"), wanted_type(c, c.precision));
+}
+
+template <Draw draw>
+void like(DecodeContext& c) {
+  const DType dtype = wanted_type(c, c.build.dtype(c.in(0)));
+  draw(c, c.shape(0), dtype);
+}
+
+void bernoulli(DecodeContext& c) {
+  const ValueId p = c.in(0), u = uniform(c, c.shape(0), c.build.dtype(p));
+  c.out(0, c.build.cast(c.build.add(OpKind::less, {u, p}), wanted_type(c, c.build.dtype(p))));
+}
+
+// Inverse of the cumulative distribution: the class is the number of sums of probabilities that a uniform number reaches.
+void multinomial(DecodeContext& c) {
+  const Shape shape = c.shape(0);
+  if (shape.size() != 2 || shape[1] > kMaxClasses)
+    throw Error(fmt::format("it needs logits [batch, classes] with at most {} classes", kMaxClasses));
+  const int64_t classes = shape[1], samples = c.attr_int("sample_size", 1);
+  const DType dtype = c.build.dtype(c.in(0));
+  HostTensor before(dtype, {classes, classes});
+  for (int64_t i = 0; i < classes; ++i)
+    for (int64_t j = 0; j < classes; ++j) before.set(i * classes + j, i <= j);
+  const ValueId p = c.build.add(OpKind::softmax, {c.in(0)});
+  const ValueId sums = c.build.reshape(c.build.add(OpKind::matmul, {p, c.build.constant(std::move(before))}), {shape[0], 1, classes});
+  const ValueId reached = c.build.add(OpKind::greater_equal, {uniform(c, {shape[0], samples, 1}, dtype), sums});
+  const ValueId count = c.build.add(OpKind::reduce_sum, {c.build.cast(reached, dtype)},
+                                    {{Attr::axes, std::vector<int64_t>{2}}, {Attr::keepdims, int64_t{0}}});
+  const ValueId last = c.build.scalar(static_cast<double>(classes - 1), dtype);
+  c.out(0, c.build.cast(c.build.add(OpKind::minimum, {count, last}), wanted_type(c, DType::i32)));
+}
+
+ValueId all_kept(DecodeContext& c) {
+  HostTensor kept(DType::boolean, {});
+  kept.set_int(0, 1);
+  return c.build.broadcast(c.build.constant(std::move(kept)), c.shape(0));
+}
+
+// A mask that the caller of the import gives.
+bool dropout_by_mask(DecodeContext& c, double ratio) {
+  const auto given = c.masks == nullptr ? decltype(c.masks->end()){} : c.masks->find(c.node.outputs[0]);
+  if (c.masks == nullptr || given == c.masks->end()) return false;
+  const ValueId mask = c.build.constant(given->second), zero = c.build.scalar(0, c.build.dtype(c.in(0)));
+  if (given->second.dtype() != DType::boolean || given->second.shape() != c.shape(0))
+    throw Error("the mask given for it is no boolean of its shape");
+  c.out(0, c.build.add(OpKind::where, {mask, times(c, c.in(0), 1 / (1 - ratio)), zero}));
+  c.out(1, mask);
+  return true;
+}
+
+void dropout(DecodeContext& c) {
+  const bool training = c.has(2) && c.constant(2, "training_mode").get(0) != 0;
+  const double ratio = c.has(1) ? c.constant(1, "ratio").get(0) : 0.5;
+  if (!(ratio >= 0 && ratio < 1)) throw Error(fmt::format("ratio {} is not from 0 to below 1", ratio));
+  if (!training || ratio == 0) {
+    c.out(0, c.in(0));
+    if (c.wants(1)) c.out(1, all_kept(c));
+    return;
+  }
+  if (dropout_by_mask(c, ratio)) return;
+  const std::vector<ValueId> y = c.build.add_multi(OpKind::dropout, {c.in(0)}, {{Attr::ratio, ratio}, {Attr::key, next_key(c, "")}});
+  c.out(0, y[0]);
+  c.out(1, y[1]);
+}
+
+}  // namespace
+
+void add_random_decoders(DecoderTable& t) {
+  t["Dropout"] = dropout;
+  t["RandomUniform"] = of_shape<random_uniform>;
+  t["RandomUniformLike"] = like<random_uniform>;
+  t["RandomNormal"] = of_shape<random_normal>;
+  t["RandomNormalLike"] = like<random_normal>;
+  t["Bernoulli"] = bernoulli;
+  t["Multinomial"] = multinomial;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,75 @@
+#include <numeric>
+
+#include "graph/ops/op_def.h"
+#include "passes/edit/graph_edits.h"
+#include "passes/passes.h"
+
+namespace zeroplan {
+namespace {
+
+// x [B, C, …] with the statistics of a round: its micro-batches, one on each rank.
+class RoundStatistics {
+ public:
+  RoundStatistics(Builder& build, const Node& node, int64_t ranks) : build_(build), x_(node.inputs[0]), ranks_(ranks) {
+    const Shape shape = build.shape(x_);
+    for (int64_t axis = 0; axis < static_cast<int64_t>(shape.size()); ++axis)
+      if (axis != 1) axes_.push_back(axis);
+    per_channel_ = shape;
+    for (const int64_t axis : axes_) per_channel_[axis] = 1;
+    count_ = static_cast<double>(elements(shape) / std::max<int64_t>(1, shape[1]) * ranks);
+  }
+
+  // Over all ranks, [C]. The all_reduce works in place, on bytes of its own.
+  ValueId mean(ValueId x) {
+    const DType dtype = build_.dtype(x);
+    const ValueId sum = build_.add(OpKind::reduce_sum, {x}, {{Attr::axes, axes_}, {Attr::keepdims, int64_t{0}}});
+    const ValueId own = dtype == DType::f64 ? build_.add(OpKind::copy, {sum}) : cast(sum, DType::f64);
+    const ValueId all = build_.add(OpKind::all_reduce, {own});
+    const ValueId mean = build_.add(OpKind::mul, {all, build_.scalar(1 / count_, DType::f64)});
+    return dtype == DType::f64 ? mean : cast(mean, dtype);
+  }
+
+  ValueId along_channels(ValueId x) { return build_.reshape(x, per_channel_); }
+
+ private:
+  ValueId cast(ValueId x, DType dtype) { return build_.add(OpKind::cast, {x}, {{Attr::dtype, dtype_value(dtype)}}); }
+
+  Builder& build_;
+  ValueId x_;
+  int64_t ranks_;
+  std::vector<int64_t> axes_;  // all but that of the channels
+  Shape per_channel_;
+  double count_ = 1;
+};
+
+// y = (x - mean) · gamma / sqrt(variance + epsilon) + beta
+void normalize(GraphEdits& edits, NodeId id, const Node& node, int64_t ranks) {
+  Builder build = edits.build_before(id);
+  RoundStatistics round(build, node, ranks);
+  const ValueId mean = round.mean(node.inputs[0]);
+  const ValueId centred = build.add(OpKind::sub, {node.inputs[0], round.along_channels(mean)});
+  const ValueId variance = round.mean(build.add(OpKind::mul, {centred, centred}));
+  const ValueId epsilon = build.scalar(node.attributes.get_double(Attr::epsilon), build.dtype(variance));
+  const ValueId rstd = build.add(OpKind::reciprocal, {build.add(OpKind::sqrt, {build.add(OpKind::add, {variance, epsilon})})});
+  const ValueId factor = build.add(OpKind::mul, {node.inputs[1], rstd});
+  const ValueId scaled = build.add(OpKind::mul, {centred, round.along_channels(factor)});
+  const ValueId y = build.add(OpKind::add, {scaled, round.along_channels(node.inputs[2])});
+  edits.place();
+  const ValueId results[] = {y, mean, variance, rstd};
+  for (size_t i = 0; i < node.outputs.size(); ++i) edits.forward(node.outputs[i], results[i]);
+  edits.erase(id);
+}
+
+}  // namespace
+
+bool sync_batch_norm(Graph& graph, const CompileOptions& options) {
+  if (!options.sync_bn || options.ranks == 1) return false;
+  GraphEdits edits(graph);
+  const NodeId count = static_cast<NodeId>(graph.nodes.size());
+  for (NodeId id = 0; id < count; ++id)
+    if (graph.nodes[id].op == OpKind::batch_norm && graph.nodes[id].program == Program::micro_step)
+      normalize(edits, id, Node(graph.nodes[id]), options.ranks);
+  return edits.apply();
+}
+
+}  // namespace zeroplan
