@@ -36,7 +36,8 @@ bool in_default_domain(const OnnxNode& node) { return node.domain.empty() || nod
 }  // namespace
 
 bool is_control_flow(const OnnxNode& node) {
-  return in_default_domain(node) && (node.op == "If" || node.op == "Loop" || node.op == "Scan" || node.op == "BatchScan");
+  return is_gradient(node) ||
+         (in_default_domain(node) && (node.op == "If" || node.op == "Loop" || node.op == "Scan" || node.op == "BatchScan"));
 }
 
 bool GraphDecoder::decode_control(const OnnxNode& node, const std::vector<ValueId>& inputs) {
@@ -45,6 +46,7 @@ bool GraphDecoder::decode_control(const OnnxNode& node, const std::vector<ValueI
   if (node.op == "Loop") decode_loop(node, inputs);
   if (node.op == "Scan") decode_scan(node, inputs);
   if (node.op == "BatchScan") decode_batch_scan(node, inputs);
+  if (node.op == "Gradient") decode_gradient(node, inputs);
   return true;
 }
 

@@ -13,18 +13,25 @@ namespace {
 
 void add_reads(const OnnxGraph& graph, std::set<std::string>& names);
 
-// Everything that a node reads, captured names of its subgraphs included; depth is bounded by the nesting limit of the file.
+}  // namespace
+
+// Depth is bounded by the nesting limit of the file.
 void add_reads(const OnnxNode& node, std::set<std::string>& names) {
   for (const std::string& input : node.inputs)
     if (!input.empty()) names.insert(input);
+  for (const std::string& name : gradient_names(node)) names.insert(name);
   for (const OnnxAttribute& attribute : node.attributes)
     if (attribute.graph) add_reads(*attribute.graph, names);
 }
+
+namespace {
 
 void add_reads(const OnnxGraph& graph, std::set<std::string>& names) {
   for (const OnnxNode& node : graph.nodes) add_reads(node, names);
   for (const OnnxValueInfo& output : graph.outputs) names.insert(output.name);
 }
+
+}  // namespace
 
 std::vector<bool> needed_nodes(const OnnxGraph& graph, std::set<std::string> wanted) {
   std::vector<bool> needed(graph.nodes.size(), false);
@@ -34,6 +41,8 @@ std::vector<bool> needed_nodes(const OnnxGraph& graph, std::set<std::string> wan
   }
   return needed;
 }
+
+namespace {
 
 std::string unsupported(const OnnxNode& node, int opset) {
   const std::string domain = node.domain.empty() ? "" : node.domain + "::";

@@ -44,6 +44,9 @@ class GraphDecoder {
                                 int64_t length = -1);
   bool expand_function(const OnnxNode& node, const DecodeContext& context);  // false: its schema has no body
   void bind_all(const OnnxNode& node, const std::vector<ValueId>& results);
+  void decode_gradient(const OnnxNode& node, const std::vector<ValueId>& inputs);  // decode_gradient.cc, with the next one
+  ValueId evaluate_again(const OnnxNode& node, const std::vector<std::string>& names, const std::vector<ValueId>& inputs,
+                         const std::string& target);
   void block(const OnnxNode& node);
   bool blocked(const OnnxNode& node) const;
   ValueId operand(const OnnxNode& node, int input);
@@ -66,7 +69,13 @@ class GraphDecoder {
   int body_depth_ = 0;  // function bodies that are open
 };
 
-bool is_control_flow(const OnnxNode& node);
+bool is_control_flow(const OnnxNode& node);  // or a Gradient: what needs more than its operands
+// Everything that a node reads, captured names of its subgraphs included.
+void add_reads(const OnnxNode& node, std::set<std::string>& names);
+std::vector<bool> needed_nodes(const OnnxGraph& graph, std::set<std::string> wanted);
+bool is_gradient(const OnnxNode& node);  // ai.onnx.preview.training::Gradient
+// Values that a Gradient names in its attributes besides its inputs.
+std::vector<std::string> gradient_names(const OnnxNode& node);
 
 // Needed nodes without decoder that depend on data or parameters, one line each; needs no shapes.
 std::vector<std::string> unsupported_nodes(const OnnxModel& model, const RolePlan& roles, const std::set<std::string>& wanted);

@@ -3,10 +3,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "graph/ir/graph.h"
+#include "graph/onnx/stated_optimizer.h"
 
 namespace zeroplan {
 
@@ -82,12 +84,24 @@ struct ExporterMetadata {
   std::map<std::string, NodeNote> nodes;           // of the top-level graph as stored, by first output
 };
 
+// What the file, or the files beside it, say of training.
+struct TrainingFacts {
+  std::map<std::string, bool> roles;  // tensor -> trained, else frozen; where there is any, all other tensors are constants
+  std::string stated_by;              // what says so
+  std::string loss;                   // output; empty: not said
+  std::optional<StatedOptimizer> optimizer;
+  std::string identity;             // of files beside the model, for its digest
+  std::string missing;              // what to do where nothing of the model can be trained
+  std::vector<std::string> report;  // one line each
+};
+
 struct OnnxModel {
   std::string path, producer, digest;
   int opset = 0;          // as stored
   int decoded_opset = 0;  // of `graph`
   OnnxGraph graph;
   ExporterMetadata metadata;
+  TrainingFacts training;
 };
 
 }  // namespace zeroplan

@@ -5,10 +5,6 @@ namespace zeroplan {
 
 void add_loss_forms_decoders(DecoderTable&) {}
 
-void add_microsoft_decoders(DecoderTable&) {}
-
-void add_optimizer_decoders(DecoderTable&) {}
-
 void add_quantize_decoders(DecoderTable&) {}
 
 }  // namespace zeroplan

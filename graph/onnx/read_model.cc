@@ -5,9 +5,6 @@
 #include <onnx/onnx_pb.h>
 #include <xxhash.h>
 
-#include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
-
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -21,22 +18,14 @@
 #include "graph/onnx/metadata.h"
 #include "graph/onnx/nested_tensors.h"
 #include "graph/onnx/normalize.h"
+#include "graph/onnx/parse_model.h"
 #include "graph/onnx/proto_checks.h"
 #include "graph/onnx/tensor_data.h"
+#include "graph/onnx/training_graph.h"
 #include "graph/onnx/wire_walk.h"
 
 namespace zeroplan {
 namespace {
-
-onnx::ModelProto parse(const WireModel& wire) {
-  onnx::ModelProto model;
-  google::protobuf::io::ArrayInputStream stream(wire.stripped.data(), static_cast<int>(wire.stripped.size()));
-  google::protobuf::io::CodedInputStream coded(&stream);
-  coded.SetRecursionLimit(2 * kMaxMessageDepth);
-  if (!model.ParseFromCodedStream(&coded) || !coded.ConsumedEntireMessage())
-    throw Error("not a valid ONNX model: the file is damaged or of another kind; export the model again");
-  return model;
-}
 
 // Runs library code that reports by exceptions of its own.
 template <typename Fn>
@@ -131,12 +120,14 @@ void check_and_convert(onnx::ModelProto& model, const WireModel& wire, int opset
   guarded("the model cannot be raised to a newer opset", [&] { raise_opset(model, opset); });
 }
 
-// The model file whole; of each external tensor its length, first and last kilobytes, so that terabytes need not be read to compile.
-std::string digest(WeightFiles& files, std::span<const std::byte> file, const StoredTensors& stored) {
+// The model file whole, and where a checkpoint beside it keeps its tensors; of each external tensor its length, first and last kilobytes,
+// so that terabytes need not be read to compile.
+std::string digest(WeightFiles& files, std::span<const std::byte> file, const StoredTensors& stored, const TrainingFacts& training) {
   const std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> owner(XXH3_createState(), XXH3_freeState);
   XXH3_state_t* state = owner.get();
   XXH3_128bits_reset(state);
   XXH3_128bits_update(state, file.data(), file.size());
+  XXH3_128bits_update(state, training.identity.data(), training.identity.size());
   std::array<char, 4096> block;
   for (const auto& [name, tensor] : stored) {
     const WeightSource& source = tensor.source;
@@ -169,8 +160,8 @@ auto naming(const std::string& path, Fn&& fn) {
 
 OnnxModel read(WeightFiles& files) {
   const MappedFile file(files.model_path());
-  const WireModel wire = walk_model(file.bytes());
-  onnx::ModelProto proto = parse(wire);
+  WireModel wire = walk_model(file.bytes());
+  onnx::ModelProto proto = parse_model(wire);
   OnnxModel model;
   model.path = files.model_path();
   model.producer = fmt::format("{}{}{}", proto.producer_name(), proto.producer_version().empty() ? "" : " ", proto.producer_version());
@@ -178,8 +169,9 @@ OnnxModel read(WeightFiles& files) {
   check_tensors(proto, wire);
   check_functions(proto);
   model.metadata = read_metadata(proto);
+  model.training = reduce_to_forward(proto, &wire, files);
   const StoredTensors stored = locate_tensors(files, proto, wire);
-  model.digest = digest(files, file.bytes(), stored);
+  model.digest = digest(files, file.bytes(), stored, model.training);
   files.keep_digest(model.digest);
   check_and_convert(proto, wire, model.opset);
   model.decoded_opset = std::max(model.opset, kTargetOpset);
@@ -189,10 +181,11 @@ OnnxModel read(WeightFiles& files) {
 
 std::string compute_digest(WeightFiles& files) {
   const MappedFile file(files.model_path());
-  const WireModel wire = walk_model(file.bytes());
-  onnx::ModelProto proto = parse(wire);
+  WireModel wire = walk_model(file.bytes());
+  onnx::ModelProto proto = parse_model(wire);
   check_tensors(proto, wire);
-  return digest(files, file.bytes(), locate_tensors(files, proto, wire));
+  const TrainingFacts training = reduce_to_forward(proto, &wire, files);
+  return digest(files, file.bytes(), locate_tensors(files, proto, wire), training);
 }
 
 }  // namespace

@@ -67,6 +67,16 @@ bool by_metadata(const ExporterMetadata& m, Candidate& c) {
   return true;
 }
 
+// False: the file says nothing on training. Frozen ones are parameters until apply_freeze.
+bool by_training(const TrainingFacts& training, Candidate& c) {
+  if (training.roles.empty()) return false;
+  const auto role = training.roles.find(c.tensor->name);
+  c.role = role == training.roles.end() ? Role::constant : Role::parameter;
+  c.reason = role == training.roles.end() ? fmt::format("not named by {}", training.stated_by)
+                                          : fmt::format("{} by {}", role->second ? "trained" : "frozen", training.stated_by);
+  return true;
+}
+
 bool holds_infinity(WeightFiles& files, const OnnxTensor& tensor) {
   if (files.absent() || !tensor.in_file || (tensor.type != kOnnxFloat && tensor.type != kOnnxDouble)) return false;
   std::vector<double> first(std::min<int64_t>(elements(tensor.shape), 4096));
@@ -93,7 +103,7 @@ bool is_initial_state(WeightFiles& files, const OnnxTensor& tensor, const std::v
 void decide(const OnnxModel& model, WeightFiles& files, const UseMap& uses, const std::set<std::string>& reached, bool constant_node,
             Candidate& c) {
   c.root = c.tensor->name;
-  const bool known = by_metadata(model.metadata, c);
+  const bool known = by_training(model.training, c) || by_metadata(model.metadata, c);
   if (known && c.role != Role::parameter) return;
   const auto readers = uses.find(c.tensor->name);
   if (!reached.count(c.tensor->name)) {
@@ -162,7 +172,12 @@ void apply_train(Patterns& train, const OnnxModel& model, RolePlan& plan) {
                                             tensor.name, onnx_type_name(tensor.type)));
 }
 
-void apply_freeze(Patterns& freeze, Patterns& train, RolePlan& plan) {
+bool is_frozen(const TrainingFacts& training, const Parameter& p) {
+  const auto role = training.roles.find(p.source.initializer);
+  return role != training.roles.end() && !role->second;
+}
+
+void apply_freeze(const TrainingFacts& training, Patterns& freeze, Patterns& train, RolePlan& plan) {
   for (Parameter& p : plan.parameters) {
     std::vector<std::string> names = {p.name, p.source.initializer};
     for (const ParameterAlias& alias : p.aliases) names.push_back(alias.initializer);
@@ -172,9 +187,9 @@ void apply_freeze(Patterns& freeze, Patterns& train, RolePlan& plan) {
       trained |= train.matches(name);
     }
     if (trained && p.trainable) p.role_reason = "--train";
-    if (!frozen || trained || p.statistics) continue;
+    if (trained || p.statistics || (!frozen && !is_frozen(training, p))) continue;
     p.trainable = false;
-    p.role_reason = "--freeze";
+    if (frozen) p.role_reason = "--freeze";
   }
 }
 
@@ -246,7 +261,7 @@ RolePlan plan_roles(const OnnxModel& model, WeightFiles& files, const ImportOpti
   batch_norms.mark_statistics();
   unique_names(plan);
   for (const Candidate& c : plan.candidates) freeze.matches(c.tensor->name);  // a buffer is frozen already
-  apply_freeze(freeze, train, plan);
+  apply_freeze(model.training, freeze, train, plan);
   batch_norms.report(options);
   refuse_folded(plan);
   report_folded(model.metadata, plan);
