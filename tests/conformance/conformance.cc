@@ -34,14 +34,21 @@ std::string difference(const SuiteTensor& expected, const HostTensor& ours) {
   return "";
 }
 
+// As a user would choose --precision for the data.
+DType precision_of(const DataSet& set) {
+  const auto is_double = [](const SuiteTensor& tensor) { return tensor.type == kOnnxDouble; };
+  return std::any_of(set.inputs.begin(), set.inputs.end(), is_double) ? DType::f64 : DType::f32;
+}
+
 // Empty where the case passes.
 std::string run_case(SuiteCase suite_case, bool reference) {
   try {
     load_case(suite_case);
     const ModelFile file(suite_case.model.string());
     for (const DataSet& set : suite_case.sets) {
-      const Forward forward = import_forward(file, set, DType::f32);
-      const auto outputs = reference ? evaluate_reference(forward) : evaluate_plan(file, forward, DType::f32);
+      const DType precision = precision_of(set);
+      const Forward forward = import_forward(file, set, precision);
+      const auto outputs = reference ? evaluate_reference(forward) : evaluate_plan(file, forward, precision);
       for (const SuiteTensor& expected : set.outputs)
         if (const std::string text = difference(expected, outputs.at(expected.name)); !text.empty()) return text;
     }
