@@ -66,7 +66,12 @@ bool holds_statistics(const DecodeContext& c, int input) {
 void batch_norm(DecodeContext& c) {
   if (c.rank(0) < 2) throw Error(fmt::format("its input {} has no channels", to_string(c.shape(0))));
   for (int i = 1; i < 5; ++i) expect_channels(c, i, c.shape(0)[1]);
-  if (c.attr_int("training_mode", 0) == 0) return c.out(0, normalized_by_statistics(c));
+  if (c.attr_int("training_mode", 0) == 0) {
+    c.out(0, normalized_by_statistics(c));
+    c.out(1, c.in(3));  // of a node that trains in the file
+    c.out(2, c.in(4));
+    return;
+  }
   const std::vector<ValueId> y =
       c.build.add_multi(OpKind::batch_norm, {c.in(0), c.in(1), c.in(2)}, {{Attr::epsilon, c.attr_float("epsilon", 1e-5)}});
   c.out(0, y[0]);
