@@ -4,6 +4,7 @@
 
 #include "api/batching.h"
 #include "api/import_for.h"
+#include "api/stated_run.h"
 #include "api/zeroplan.h"
 #include "base/error.h"
 
@@ -46,6 +47,16 @@ void describe_inputs(Plan& plan, const ImportedModel& model) {
   }
 }
 
+// The model's own optimizer; its settings go into the plan for run_training.
+void take_optimizer(const ModelFile& file, CompileOptions& options) {
+  const StatedOptimizer* stated = options.model_optimizer ? file.stated_optimizer() : nullptr;
+  if (!stated) return;
+  const std::optional<OptimizerKind> kind = parse_optimizer(stated->kind);
+  if (!kind) throw Error(stated->problem);
+  options.optimizer = *kind;
+  options.momentum = stated->momentum;
+}
+
 void describe_outputs(Plan& plan, const ImportedModel& model) {
   for (PlanOutput& output : plan.outputs)
     for (const ImportedOutput& from : model.outputs)
@@ -64,6 +75,7 @@ void fill_header(Plan& plan, const ImportedModel& model, const CompileOptions& o
 
 ImportOptions settle_options(const ModelFile& file, CompileOptions& options) {
   check_options(options);
+  take_optimizer(file, options);
   resolve_batch(options, file.peek(options.sample_axes, options.bind).baked_batch);
   return import_options(options);
 }
@@ -82,6 +94,7 @@ Plan compile(const ModelFile& file, CompileOptions options, const PassObserver& 
   describe_inputs(plan, model);
   describe_outputs(plan, model);
   fill_header(plan, model, options);
+  if (options.model_optimizer && file.stated_optimizer()) keep_stated(*file.stated_optimizer(), plan);
   plan.header.digest = plan_digest(plan);
   require_verified(plan);
   return plan;

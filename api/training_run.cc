@@ -47,7 +47,27 @@ Length run_length(const RunOptions& options, const DataSource& data, int64_t bat
   return {per_epoch, per_epoch * epochs};
 }
 
-RunScalars step_scalars(const RunOptions& options, int64_t step, int64_t steps) {
+// Hugging Face's form as PyTorch's with other numbers: lr·m / (√v/c + ε/c) for the step, where c corrects v; and
+// (p - s)·(1 - d) = p·(1 - d) - (1 - d)·s for the decay d behind the step s.
+void use_hugging_face_form(RunScalars& s, bool decoupled) {
+  s.epsilon /= std::sqrt(1 - std::pow(s.beta2, static_cast<double>(s.step)));
+  if (!decoupled) return;
+  const double rest = 1 - s.lr * s.weight_decay;
+  s.lr *= rest;
+  s.weight_decay /= rest;
+}
+
+}  // namespace
+
+std::string adam_form_name(AdamForm form) { return form == AdamForm::torch ? "torch" : "hugging-face"; }
+
+std::optional<AdamForm> parse_adam_form(std::string_view name) {
+  for (const AdamForm form : {AdamForm::torch, AdamForm::hugging_face})
+    if (name == adam_form_name(form)) return form;
+  return std::nullopt;
+}
+
+RunScalars step_scalars(const RunOptions& options, const std::string& optimizer, int64_t step, int64_t steps) {
   RunScalars scalars;
   scalars.lr = learning_rate(options, step, steps);
   scalars.beta1 = options.beta1;
@@ -57,10 +77,9 @@ RunScalars step_scalars(const RunOptions& options, int64_t step, int64_t steps) 
   scalars.clip = options.clip;
   scalars.step = step;
   scalars.seed = options.seed;
+  if (options.adam_form == AdamForm::hugging_face && optimizer != "sgd") use_hugging_face_form(scalars, optimizer == "adamw");
   return scalars;
 }
-
-}  // namespace
 
 void check_run_options(const RunOptions& o) {
   std::vector<std::string> problems;
@@ -75,6 +94,10 @@ void check_run_options(const RunOptions& o) {
   need(std::isfinite(o.eps) && o.eps > 0 && o.eps <= 1, "eps", o.eps, "above 0 and at most 1");
   need(std::isfinite(o.weight_decay) && o.weight_decay >= 0 && o.weight_decay <= 1e3, "weight-decay", o.weight_decay, "from 0 to 1000");
   need(std::isfinite(o.clip) && o.clip >= 0 && o.clip <= 1e12, "clip", o.clip, "from 0 (off) to 1e12");
+  const bool behind = o.adam_form == AdamForm::hugging_face;  // the decay is folded into the step
+  need(!behind || o.lr * o.weight_decay < 1, "weight-decay", o.weight_decay, "below 1 / lr with --adam-form hugging-face");
+  if (behind && o.weight_decay > 0 && !o.no_decay.empty())
+    problems.push_back("--no-decay goes with --adam-form torch only, or with --weight-decay 0");
   need(o.warmup >= 0, "warmup", o.warmup, "0 or more steps");
   need(o.eval_every >= 0, "eval-every", o.eval_every, "1 or more steps");
   if (!problems.empty()) throw ErrorList("options that cannot be used:", problems);
@@ -116,7 +139,7 @@ RunResult run_training(Executor& executor, const DataSource& data, const DataSou
   for (int64_t step = 1; step <= length.total; ++step) {
     const int64_t epoch = (step - 1) / length.per_epoch, in_epoch = (step - 1) % length.per_epoch;
     if (in_epoch == 0 && !order.empty()) shuffle_epoch(order, options.seed, epoch);
-    const RunScalars scalars = step_scalars(options, step, length.total);
+    const RunScalars scalars = step_scalars(options, plan.header.optimizer, step, length.total);
     const StepReport report = executor.train_step(data, in_epoch * batch, order.empty() ? nullptr : order.data(), scalars);
     if (report.stopped) {
       result.stopped = true;
@@ -127,7 +150,7 @@ RunResult run_training(Executor& executor, const DataSource& data, const DataSou
     const bool last = step == length.total;
     const bool evaluate = eval_data && (last || (options.eval_every > 0 && step % options.eval_every == 0));
     if (evaluate) result.last_eval = executor.evaluate(*eval_data);
-    RunEvent event{.step = &report, .lr = scalars.lr, .steps = length.total};
+    RunEvent event{.step = &report, .lr = learning_rate(options, step, length.total), .steps = length.total};
     if (evaluate) {
       event.eval = &*result.last_eval;
       event.eval_unused = eval_data->samples() - result.last_eval->samples;

@@ -3,6 +3,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/exec/executor.h"
@@ -11,6 +12,12 @@ namespace zeroplan {
 
 enum class Schedule : uint8_t { constant, linear, cosine };
 
+// torch: epsilon joins the root of the corrected second moment, and adamw decays before the step. hugging_face: that of the uncorrected
+// one, and adamw decays after the step.
+enum class AdamForm : uint8_t { torch, hugging_face };
+std::string adam_form_name(AdamForm form);
+std::optional<AdamForm> parse_adam_form(std::string_view name);
+
 // Options of `zeroplan run` that the numbers depend on, same names and defaults.
 struct RunOptions {
   int64_t steps = 0;   // 0: by epochs
@@ -18,6 +25,7 @@ struct RunOptions {
   bool shuffle = false;
   double lr = 1e-3;
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.01;
+  AdamForm adam_form = AdamForm::torch;
   std::vector<std::string> no_decay;  // patterns
   double clip = 0;
   Schedule schedule = Schedule::constant;
@@ -43,6 +51,9 @@ struct RunResult {
 
 // Throws ErrorList naming each value out of range, before data is read.
 void check_run_options(const RunOptions& options);
+
+// What the kernels are given in step 1 … `steps` for a plan with `optimizer`.
+RunScalars step_scalars(const RunOptions& options, const std::string& optimizer, int64_t step, int64_t steps);
 
 // The learning rate of step 1 … `steps`: warm-up rises linearly over the first `warmup` steps; linear and cosine then fall to 0 at the end.
 double learning_rate(const RunOptions& options, int64_t step, int64_t steps);

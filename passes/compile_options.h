@@ -27,6 +27,7 @@ struct CompileOptions {
   std::string loss;                        // --loss SPEC; empty: output of the graph
   OptimizerKind optimizer = OptimizerKind::adamw;
   double momentum = 0;
+  bool model_optimizer = false;  // the optimizer that the model states, where it does, goes before the two above
   DType precision = DType::f32;
   std::vector<std::string> unit_patterns;
   int64_t unit_bytes = 0;  // 0: auto

@@ -8,6 +8,7 @@ void add_train_command(CLI::App& app);
 void add_inspect_command(CLI::App& app);
 void add_compile_command(CLI::App& app);
 void add_run_command(CLI::App& app);
+void add_doctor_command(CLI::App& app);
 void add_predict_command(CLI::App& app);
 void add_dump_command(CLI::App& app);
 void add_verify_command(CLI::App& app);

@@ -59,6 +59,7 @@ void declare_later_option(CLI::App& command, const std::string& name, const std:
 }
 
 void CompileArguments::declare(CLI::App& command) {
+  command_ = &command;
   auto option = [&](const char* name, auto& target, const char* text) {
     return command.add_option(name, target, text)->group("Compile")->capture_default_str();
   };
@@ -71,7 +72,7 @@ void CompileArguments::declare(CLI::App& command) {
   option("--sample-axis", sample_axes_, "INPUT=AXIS or INPUT=none: where samples lie in an input")->take_all();
   option("--bind", bound_, "INPUT=V or INPUT=V,V,…: an input that is always the same, such as a sampling rate")->take_all();
   option("--loss", options_.loss, "output name, softmax_cross_entropy(logits, labels) or mse(out, target)");
-  option("--optimizer", optimizer_, "adamw, adam or sgd");
+  option("--optimizer", optimizer_, "adamw, adam or sgd; default the one that the model states, if it does");
   option("--momentum", options_.momentum, "of sgd, from 0 to below 1");
   option("--precision", precision_, "fp32 or fp64");
   option("--unit", options_.unit_patterns, "PATTERN: parameters with the same matched text form one shard unit")->take_all();
@@ -118,6 +119,7 @@ CompileOptions CompileArguments::finish() const {
     options.optimizer = *kind;
   else
     problems.push_back(fmt::format("--optimizer {}: must be adamw, adam or sgd", optimizer_));
+  options.model_optimizer = command_->count("--optimizer") == 0 && command_->count("--momentum") == 0;
   if (precision_ == "fp32")
     options.precision = DType::f32;
   else if (precision_ == "fp64")

@@ -18,6 +18,7 @@ class CompileArguments {
   CompileOptions finish() const;
 
  private:
+  CLI::App* command_ = nullptr;
   CompileOptions options_;
   std::vector<std::string> dims_, sample_axes_, bound_;
   std::string optimizer_ = "adamw";

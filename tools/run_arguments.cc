@@ -2,10 +2,12 @@
 
 #include <charconv>
 #include <csignal>
+#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "api/stated_run.h"
 #include "base/counted.h"
 #include "base/error.h"
 #include "tools/allocation.h"
@@ -71,6 +73,7 @@ Schedule parse_schedule(const std::string& text) {
 }  // namespace
 
 void RunArguments::declare(CLI::App& command) {
+  command_ = &command;
   auto option = [&](const char* name, auto& target, const char* text) {
     return command.add_option(name, target, text)->group("Run")->capture_default_str();
   };
@@ -83,6 +86,7 @@ void RunArguments::declare(CLI::App& command) {
   option("--lr", options_.lr, "learning rate, above 0 and at most 1e6");
   option("--betas", betas_, "of adam and adamw");
   option("--eps", options_.eps, "of adam and adamw, above 0 and at most 1");
+  option("--adam-form", adam_form_, "of adam and adamw: torch, or hugging-face (eps without correction, decay after the step)");
   option("--weight-decay", options_.weight_decay, "on every trainable tensor, 0 to 1000");
   option("--no-decay", options_.no_decay, "PATTERN: no weight decay on these")->take_all();
   option("--clip", options_.clip, "largest global gradient norm, up to 1e12; 0 off");
@@ -109,6 +113,18 @@ RunOptions RunArguments::finish() const {
   RunOptions options = options_;
   parse_betas(betas_, options);
   options.schedule = parse_schedule(schedule_);
+  const std::optional<AdamForm> form = parse_adam_form(adam_form_);
+  if (!form) throw Error(fmt::format("--adam-form {}: must be torch or hugging-face", adam_form_));
+  options.adam_form = *form;
+  return options;
+}
+
+RunOptions RunArguments::finish(const Plan& plan) const {
+  std::set<std::string> given;
+  for (const char* name : {"lr", "betas", "eps", "weight-decay", "clip", "adam-form"})
+    if (command_->count(fmt::format("--{}", name)) > 0) given.insert(name);
+  RunOptions options = finish();
+  take_stated(plan, given, options);
   return options;
 }
 
@@ -165,7 +181,7 @@ std::unique_ptr<DataSource> RunArguments::open_eval_data(const Plan& plan) const
 RunData RunArguments::open(const Plan& plan) const {
   check_outputs(outputs(), model_files(plan));
   RunData data{open_data(plan), open_eval_data(plan)};
-  check_run(plan, *data.training, data.evaluation.get(), finish());
+  check_run(plan, *data.training, data.evaluation.get(), finish(plan));
   return data;
 }
 
@@ -175,7 +191,7 @@ int64_t RunArguments::train(Executor& executor, const RunData& data, MetricsWrit
   RunResult result;
   {
     const SignalScope interrupt({SIGINT, SIGTERM}, on_interrupt);
-    result = run_training(executor, *data.training, data.evaluation.get(), finish(), [&](const RunEvent& event) {
+    result = run_training(executor, *data.training, data.evaluation.get(), finish(executor.plan()), [&](const RunEvent& event) {
       metrics.write(event);
       progress.show(event);
       if (!console_problem().empty()) executor.request_stop();

@@ -35,14 +35,16 @@ class RunArguments {
 
  private:
   RunOptions finish() const;
+  RunOptions finish(const Plan& plan) const;  // with what the model's own optimizer states
   std::vector<NamedFile> outputs() const;
   int64_t train(Executor& executor, const RunData& data, MetricsWriter& metrics) const;  // returns the steps done
   std::unique_ptr<DataSource> open_data(const Plan& plan) const;
   std::unique_ptr<DataSource> open_eval_data(const Plan& plan) const;
 
+  CLI::App* command_ = nullptr;
   RunOptions options_;
   std::string data_, tokens_, eval_data_, eval_tokens_, metrics_, trace_, export_, betas_ = "0.9,0.999", schedule_ = "constant",
-                                                                                   device_ = "cpu";
+                                                                                   adam_form_ = "torch", device_ = "cpu";
   int token_bytes_ = 1;
   int64_t trace_steps_ = 0;
   double eval_fraction_ = 0;

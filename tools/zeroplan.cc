@@ -20,6 +20,7 @@ int run(int argc, char** argv) {
   zeroplan::add_inspect_command(app);
   zeroplan::add_compile_command(app);
   zeroplan::add_run_command(app);
+  zeroplan::add_doctor_command(app);
   zeroplan::add_predict_command(app);
   zeroplan::add_dump_command(app);
   zeroplan::add_verify_command(app);

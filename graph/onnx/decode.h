@@ -52,8 +52,6 @@ using Decoder = void (*)(DecodeContext&);
 
 // nullptr: the operator is not supported. Constant, If and constant-only operators are the importer's own.
 Decoder find_decoder(const OnnxNode& node);
-// Operators that have no kernel but are evaluated where all operands are constants. Returns false where the operator is none of them.
-bool decode_constant_only(DecodeContext& c);
 
 // The families; each adds its operators.
 using DecoderTable = std::map<std::string, Decoder, std::less<>>;  // key: operator, or domain::operator outside the default domain
@@ -65,6 +63,7 @@ void add_matrix_decoders(DecoderTable& table);
 void add_norm_decoders(DecoderTable& table);
 void add_attention_decoders(DecoderTable& table);
 void add_rotary_decoders(DecoderTable& table);
+void add_legacy_decoders(DecoderTable& table);
 void add_loss_decoders(DecoderTable& table);
 void add_constant_decoders(DecoderTable& table);
 void add_activation_decoders(DecoderTable& table);

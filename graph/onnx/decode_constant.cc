@@ -1,6 +1,4 @@
-// Constant nodes, and operators without a kernel that are evaluated where every operand is a constant.
-#include <cmath>
-
+// Constant nodes.
 #include "base/error.h"
 #include "graph/onnx/decode.h"
 #include "graph/onnx/tensor_data.h"
@@ -23,62 +21,7 @@ HostTensor constant_value(DecodeContext& c) {
 
 void constant(DecodeContext& c) { c.out(0, c.build.constant(constant_value(c))); }
 
-using Scalar = double (*)(double);
-
-const std::map<std::string_view, Scalar>& scalar_functions() {
-  static const std::map<std::string_view, Scalar> table = {
-      {"Acos", std::acos},   {"Acosh", std::acosh}, {"Asin", std::asin},       {"Asinh", std::asinh},
-      {"Atan", std::atan},   {"Atanh", std::atanh}, {"Ceil", std::ceil},       {"Cosh", std::cosh},
-      {"Floor", std::floor}, {"Sinh", std::sinh},   {"Round", std::nearbyint}, {"Tan", std::tan},
-  };
-  return table;
-}
-
-void reduce_product(DecodeContext& c) {
-  const HostTensor& x = c.constant(0, "operand");
-  HostTensor y(x.dtype(), c.attr_int("keepdims", 1) ? Shape(x.shape().size(), 1) : Shape{});
-  if (is_floating(x.dtype())) {
-    double product = 1;
-    for (int64_t i = 0; i < x.count(); ++i) product *= x.get(i);
-    y.set(0, product);
-  } else {
-    int64_t product = 1;
-    for (int64_t i = 0; i < x.count(); ++i)
-      if (__builtin_mul_overflow(product, x.get_int(i), &product)) throw Error("its product overflows 64 bits");
-    y.set_int(0, product);
-  }
-  c.out(0, c.build.constant(std::move(y)));
-}
-
-void modulo(DecodeContext& c) {
-  const HostTensor &a = c.constant(0, "operand"), &b = c.constant(1, "operand");
-  if (is_floating(a.dtype()) || a.shape() != b.shape()) throw Error("only integer operands of equal shape are supported");
-  HostTensor y(a.dtype(), a.shape());
-  for (int64_t i = 0; i < a.count(); ++i) {
-    const int64_t divisor = b.get_int(i);
-    if (divisor == 0) throw Error("it divides by zero");
-    const int64_t rest = divisor == -1 ? 0 : a.get_int(i) % divisor;
-    y.set_int(i, rest != 0 && (rest < 0) != (divisor < 0) && !c.attr_int("fmod", 0) ? rest + divisor : rest);
-  }
-  c.out(0, c.build.constant(std::move(y)));
-}
-
 }  // namespace
-
-bool decode_constant_only(DecodeContext& c) {
-  if (!c.node.domain.empty() || c.count() == 0) return false;
-  for (int i = 0; i < c.count(); ++i)
-    if (!c.has(i) || !c.build.is_constant(c.in(i))) return false;
-  if (c.node.op == "Mod") return modulo(c), true;
-  if (c.node.op == "ReduceProd" && c.count() == 1 && !c.node.find("axes")) return reduce_product(c), true;
-  const auto found = scalar_functions().find(c.node.op);
-  if (found == scalar_functions().end()) return false;
-  HostTensor y = c.constant(0, "operand");
-  if (!is_floating(y.dtype())) return false;
-  for (int64_t i = 0; i < y.count(); ++i) y.set(i, found->second(y.get(i)));
-  c.out(0, c.build.constant(std::move(y)));
-  return true;
-}
 
 void add_constant_decoders(DecoderTable& t) { t["Constant"] = constant; }
 

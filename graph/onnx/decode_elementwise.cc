@@ -54,7 +54,7 @@ void cast(DecodeContext& c) {
   const int type = static_cast<int>(c.attr_int("to", 0));
   const ValueId x = c.in(0);
   // Narrow integers live in wider ones: only values that fit may pass, so such casts are refused where they could wrap.
-  const bool narrow = type == kOnnxInt8 || type == kOnnxInt16 || type == kOnnxUint16;
+  const bool narrow = type == kOnnxInt8 || type == kOnnxInt16 || type == kOnnxUint16 || type == kOnnxUint32 || type == kOnnxUint64;
   if (narrow) throw Error(fmt::format("it casts to {}, which is not supported", onnx_type_name(type)));
   c.out(0, c.build.cast(x, wanted_type(c, type)));
 }
@@ -62,20 +62,6 @@ void cast(DecodeContext& c) {
 void cast_like(DecodeContext& c) { c.out(0, c.build.cast(c.in(0), c.build.dtype(c.in(1)))); }
 
 void identity(DecodeContext& c) { c.out(0, c.in(0)); }
-
-void gelu(DecodeContext& c) {
-  const std::string approximate = c.attr_string("approximate", "none");
-  if (approximate != "none" && approximate != "tanh") throw Error(fmt::format("approximate '{}' is unknown", approximate));
-  c.out(0, c.build.add(OpKind::gelu, {c.in(0)}, {{Attr::approximate, int64_t{approximate == "tanh"}}}));
-}
-
-void swish(DecodeContext& c) {
-  const double alpha = c.attr_float("alpha", 1.0);
-  const ValueId x = c.in(0);
-  if (alpha == 1.0) return c.out(0, c.build.add(OpKind::silu, {x}));
-  const ValueId scaled = c.build.add(OpKind::mul, {x, c.build.scalar(alpha, c.build.dtype(x))});
-  c.out(0, c.build.add(OpKind::mul, {x, c.build.add(OpKind::sigmoid, {scaled})}));
-}
 
 // Bounds are attributes below opset 11, inputs from there on; the model was converted, so they are inputs.
 void clip(DecodeContext& c) {
@@ -85,30 +71,12 @@ void clip(DecodeContext& c) {
   c.out(0, y);
 }
 
-void leaky_relu(DecodeContext& c) {
-  const ValueId x = c.in(0);
-  const DType dtype = c.build.dtype(x);
-  const ValueId low = c.build.add(OpKind::mul, {x, c.build.scalar(c.attr_float("alpha", 0.01), dtype)});
-  c.out(0, c.build.add(OpKind::where, {c.build.add(OpKind::less, {x, c.build.scalar(0, dtype)}), low, x}));
-}
-
-// log(1 + e^x) = (x + |x|) / 2 + log(1 + e^-|x|), whose gradient is right at 0 too, where that of |x| is 0.
-void softplus(DecodeContext& c) {
-  const ValueId x = c.in(0), one = c.build.scalar(1, c.build.dtype(x)), half = c.build.scalar(0.5, c.build.dtype(x));
-  const ValueId size = c.build.add(OpKind::abs, {x});
-  const ValueId decay = c.build.add(OpKind::exp, {c.build.add(OpKind::neg, {size})});
-  const ValueId positive = c.build.add(OpKind::mul, {c.build.add(OpKind::add, {x, size}), half});
-  c.out(0, c.build.add(OpKind::add, {positive, c.build.add(OpKind::log, {c.build.add(OpKind::add, {one, decay})})}));
-}
-
 void where(DecodeContext& c) { c.out(0, c.build.add(OpKind::where, {c.in(0), c.in(1), c.in(2)})); }
 
 }  // namespace
 
 void add_elementwise_decoders(DecoderTable& t) {
   t["Neg"] = unary<OpKind::neg>;
-  t["Abs"] = unary<OpKind::abs>;
-  t["Sign"] = unary<OpKind::sign>;
   t["Sqrt"] = unary<OpKind::sqrt>;
   t["Reciprocal"] = unary<OpKind::reciprocal>;
   t["Exp"] = unary<OpKind::exp>;
@@ -118,7 +86,6 @@ void add_elementwise_decoders(DecoderTable& t) {
   t["Tanh"] = unary<OpKind::tanh>;
   t["Sigmoid"] = unary<OpKind::sigmoid>;
   t["Erf"] = unary<OpKind::erf>;
-  t["Relu"] = unary<OpKind::relu>;
   t["Not"] = unary<OpKind::logical_not>;
   t["IsNaN"] = unary<OpKind::is_nan>;
   t["Add"] = binary<OpKind::add>;
@@ -140,11 +107,7 @@ void add_elementwise_decoders(DecoderTable& t) {
   t["Cast"] = cast;
   t["CastLike"] = cast_like;
   t["Identity"] = identity;
-  t["Gelu"] = gelu;
-  t["Swish"] = swish;
   t["Clip"] = clip;
-  t["LeakyRelu"] = leaky_relu;
-  t["Softplus"] = softplus;
   t["Where"] = where;
 }
 

@@ -1,12 +1,14 @@
 // LayerNormalization and RMSNormalization over any trailing axes.
 #include "base/error.h"
-#include "graph/onnx/decode.h"
+#include "graph/onnx/terms.h"
+#include "graph/ops/rules.h"
 
 namespace zeroplan {
 namespace {
 
 struct Rows {
-  Shape original, flat, statistics;  // statistics: the leading axes, then ones
+  Shape original, flat, normalized;
+  std::vector<int64_t> axes;  // that are normalised over
   int64_t columns = 1;
 };
 
@@ -14,40 +16,57 @@ Rows rows_of(const DecodeContext& c) {
   Rows r;
   r.original = c.shape(0);
   const int64_t axis = c.axis("axis", -1, c.rank(0));
-  r.statistics = r.original;
-  for (size_t i = axis; i < r.original.size(); ++i) {
-    r.columns *= r.original[i];
-    r.statistics[i] = 1;
-  }
   r.flat.assign(r.original.begin(), r.original.begin() + axis);
+  for (int64_t i = axis; i < c.rank(0); ++i) {
+    r.axes.push_back(i);
+    r.normalized.push_back(r.original[i]);
+    r.columns *= r.original[i];
+  }
   r.flat.push_back(r.columns);
   return r;
 }
 
-// Scale and bias broadcast to the normalised axes and flat.
-ValueId flat_factor(DecodeContext& c, int input, const Rows& r) {
-  const size_t leading = r.flat.size() - 1;
-  const Shape target(r.original.begin() + static_cast<int64_t>(leading), r.original.end());
-  if (elements(c.shape(input)) == r.columns) return c.build.reshape(c.in(input), {r.columns});
-  return c.build.reshape(c.build.broadcast(c.in(input), target), {r.columns});
+bool is_flat(const DecodeContext& c, int input, const Rows& r) {
+  return elements(c.shape(input)) == r.columns || broadcasts_to(c.shape(input), r.normalized);
 }
 
-void layer_norm(DecodeContext& c) {
-  const Rows r = rows_of(c);
-  std::vector<ValueId> inputs = {c.build.reshape(c.in(0), r.flat), flat_factor(c, 1, r)};
-  if (c.has(2)) inputs.push_back(flat_factor(c, 2, r));
-  const std::vector<ValueId> y = c.build.add_multi(OpKind::layer_norm, inputs, {{Attr::epsilon, c.attr_float("epsilon", 1e-5)}});
-  c.out(0, c.build.reshape(y[0], r.original));
-  if (c.wants(1)) c.out(1, c.build.reshape(y[1], r.statistics));
-  if (c.wants(2)) c.out(2, c.build.reshape(y[2], r.statistics));
+// Scale or bias that fits the normalised axes, flat.
+Term flat_factor(DecodeContext& c, int input, const Rows& r) {
+  const Term x = term(c, input);
+  return (elements(x.shape()) == r.columns ? x : x.broadcast(r.normalized)).reshape({r.columns});
 }
 
-void rms_norm(DecodeContext& c) {
-  const Rows r = rows_of(c);
-  const std::vector<ValueId> inputs = {c.build.reshape(c.in(0), r.flat), flat_factor(c, 1, r)};
-  const std::vector<ValueId> y = c.build.add_multi(OpKind::rms_norm, inputs, {{Attr::epsilon, c.attr_float("epsilon", 1e-5)}});
-  c.out(0, c.build.reshape(y[0], r.original));
+// One factor for each column, where the node's own comes later.
+Term ones(DecodeContext& c, const Rows& r) {
+  HostTensor one(c.build.dtype(c.in(0)), {r.columns});
+  for (int64_t i = 0; i < r.columns; ++i) one.set(i, 1);
+  return {c.build, c.build.constant(std::move(one))};
 }
+
+// Mean and inverse deviation as outputs: formulas of their own, through which gradients go.
+void statistics(DecodeContext& c, const Rows& r, double epsilon) {
+  const Term x = term(c, 0), mean = reduce(OpKind::reduce_mean, x, r.axes, true), centered = x - mean;
+  if (c.wants(1)) result(c, mean, 1);
+  if (c.wants(2)) result(c, 1 / sqrt(reduce(OpKind::reduce_mean, centered * centered, r.axes, true) + epsilon), 2);
+}
+
+void normalize(DecodeContext& c, OpKind op) {
+  const Rows r = rows_of(c);
+  const double epsilon = c.attr_float("epsilon", 1e-5);
+  const bool bias = op == OpKind::layer_norm && c.has(2), scale_fits = is_flat(c, 1, r), fits = scale_fits && (!bias || is_flat(c, 2, r));
+  std::vector<ValueId> inputs = {term(c, 0).reshape(r.flat).id(), (fits ? flat_factor(c, 1, r) : ones(c, r)).id()};
+  if (bias && fits) inputs.push_back(flat_factor(c, 2, r).id());
+  Term y = Term(c.build, c.build.add(op, std::move(inputs), {{Attr::epsilon, epsilon}})).reshape(r.original);
+  if (!fits) {  // factors that differ between rows
+    y = y * term(c, 1);
+    if (bias) y = y + term(c, 2);
+  }
+  result(c, y);
+  if (op == OpKind::layer_norm && (c.wants(1) || c.wants(2))) statistics(c, r, epsilon);
+}
+
+void layer_norm(DecodeContext& c) { normalize(c, OpKind::layer_norm); }
+void rms_norm(DecodeContext& c) { normalize(c, OpKind::rms_norm); }
 
 }  // namespace
 

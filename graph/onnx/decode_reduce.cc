@@ -1,68 +1,149 @@
-// Reductions; axes are an input (the model was raised to an opset where they are).
+// Reductions; axes are an input, or an attribute where the operator's older form came through.
 #include <algorithm>
+#include <limits>
 
 #include "base/error.h"
-#include "graph/onnx/decode.h"
+#include "graph/onnx/terms.h"
+#include "graph/ops/rules.h"
 
 namespace zeroplan {
 namespace {
 
-// Sorted axes; all where none are given. `nothing` is set where the node asks for no reduction at all.
-std::vector<int64_t> reduced_axes(const DecodeContext& c, bool& nothing) {
-  std::vector<int64_t> axes = c.has(1) ? c.ints(1, "axes") : c.attr_ints("axes");
-  nothing = axes.empty() && c.attr_int("noop_with_empty_axes", 0) != 0;
-  if (axes.empty())
-    for (int64_t i = 0; i < c.rank(0); ++i) axes.push_back(i);
-  for (int64_t& axis : axes) axis = normalize_axis(axis, c.rank(0));
-  std::sort(axes.begin(), axes.end());
-  axes.erase(std::unique(axes.begin(), axes.end()), axes.end());
-  return axes;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// What a node reduces. No axes: nothing, and the elementwise part of the operator alone is left.
+struct Reduction {
+  std::vector<int64_t> axes;  // sorted
+  bool keepdims = true;
+};
+
+Reduction reduction_of(const DecodeContext& c) {
+  Reduction r{c.has(1) ? c.ints(1, "axes") : c.attr_ints("axes"), c.attr_int("keepdims", 1) != 0};
+  if (r.axes.empty() && c.attr_int("noop_with_empty_axes", 0) == 0)
+    for (int64_t i = 0; i < c.rank(0); ++i) r.axes.push_back(i);
+  for (int64_t& axis : r.axes) axis = normalize_axis(axis, c.rank(0));
+  std::sort(r.axes.begin(), r.axes.end());
+  r.axes.erase(std::unique(r.axes.begin(), r.axes.end()), r.axes.end());
+  return r;
 }
 
-ValueId reduce_with(DecodeContext& c, OpKind op, ValueId x) {
-  bool nothing = false;
-  const std::vector<int64_t> axes = reduced_axes(c, nothing);
-  if (nothing || axes.empty()) return x;
-  return c.build.add(op, {x}, {{Attr::axes, axes}, {Attr::keepdims, c.attr_int("keepdims", 1)}});
+Shape reduced_shape(const Reduction& r, const Shape& from) {
+  Shape shape;
+  for (size_t i = 0; i < from.size(); ++i) {
+    const bool gone = std::binary_search(r.axes.begin(), r.axes.end(), static_cast<int64_t>(i));
+    if (!gone || r.keepdims) shape.push_back(gone ? 1 : from[i]);
+  }
+  return shape;
 }
 
-template <OpKind op>
-void reduce(DecodeContext& c) {
-  c.out(0, reduce_with(c, op, c.in(0)));
+Term reduced(const Reduction& r, OpKind op, Term x) { return r.axes.empty() ? x : reduce(op, x, r.axes, r.keepdims); }
+Term total(const Reduction& r, Term x) { return reduced(r, OpKind::reduce_sum, x); }
+
+// Integers, which the operator's formula leaves, take the way over double.
+template <typename Formula>
+void in_floating_point(DecodeContext& c, Formula formula) {
+  const Term x = term(c, 0);
+  result(c, is_floating(x.dtype()) ? formula(x) : formula(x.cast(DType::f64)).cast(x.dtype()));
 }
 
-void reduce_min(DecodeContext& c) {
-  const ValueId largest = reduce_with(c, OpKind::reduce_max, c.build.add(OpKind::neg, {c.in(0)}));
-  c.out(0, c.build.add(OpKind::neg, {largest}));
+void reduce_sum(DecodeContext& c) { result(c, total(reduction_of(c), term(c, 0))); }
+
+void reduce_prod(DecodeContext& c) { result(c, reduced(reduction_of(c), OpKind::reduce_prod, term(c, 0))); }
+
+void reduce_mean(DecodeContext& c) {
+  const Reduction r = reduction_of(c);
+  in_floating_point(c, [&](Term x) { return reduced(r, OpKind::reduce_mean, x); });
 }
 
-void reduce_sum_square(DecodeContext& c) { c.out(0, reduce_with(c, OpKind::reduce_sum, c.build.add(OpKind::mul, {c.in(0), c.in(0)}))); }
+// x with the order of its elements turned round; integers by their bits, as the least has no negative.
+Term opposite(Term x) { return is_floating(x.dtype()) ? -x : apply(OpKind::bit_xor, x, x.number(-1)); }
 
+// What nothing at all has as its largest element, or its smallest: the other end of the type.
+Term end_of(const Term& x, bool low) {
+  HostTensor end(x.dtype(), {});
+  switch (x.dtype()) {
+    case DType::f32:
+    case DType::f64: end.set(0, low ? -kInfinity : kInfinity); break;
+    case DType::i64: end.set_int(0, low ? std::numeric_limits<int64_t>::min() : std::numeric_limits<int64_t>::max()); break;
+    case DType::i32: end.set_int(0, low ? std::numeric_limits<int32_t>::min() : std::numeric_limits<int32_t>::max()); break;
+    case DType::u8: end.set_int(0, low ? 0 : std::numeric_limits<uint8_t>::max()); break;
+    case DType::boolean: end.set(0, low ? 0 : 1); break;
+  }
+  return {x.build(), x.build().constant(std::move(end))};
+}
+
+void choose(DecodeContext& c, bool largest) {
+  const Reduction r = reduction_of(c);
+  const Term x = term(c, 0);
+  const DType given = x.dtype();
+  if (elements(x.shape()) == 0) return result(c, end_of(x, largest).broadcast(reduced_shape(r, x.shape())));
+  const bool narrow = given == DType::u8 || given == DType::boolean;
+  const Term wide = narrow ? x.cast(DType::i32) : x;
+  const Term y = largest ? reduced(r, OpKind::reduce_max, wide) : opposite(reduced(r, OpKind::reduce_max, opposite(wide)));
+  result(c, y.cast(given));
+}
+
+void reduce_max(DecodeContext& c) { choose(c, true); }
+void reduce_min(DecodeContext& c) { choose(c, false); }
+
+void reduce_prod(DecodeContext& c) { result(c, reduced(reduction_of(c), OpKind::reduce_prod, term(c, 0))); }
+
+void reduce_sum_square(DecodeContext& c) {
+  const Term x = term(c, 0);
+  result(c, total(reduction_of(c), x * x));
+}
+
+void reduce_l1(DecodeContext& c) {
+  const Term x = term(c, 0);
+  result(c, total(reduction_of(c), x.dtype() == DType::u8 ? x : abs(x)));
+}
+
+// The root has no slope at zero: none is passed there.
 void reduce_l2(DecodeContext& c) {
-  const ValueId sum = reduce_with(c, OpKind::reduce_sum, c.build.add(OpKind::mul, {c.in(0), c.in(0)}));
-  c.out(0, c.build.add(OpKind::sqrt, {sum}));
+  const Reduction r = reduction_of(c);
+  in_floating_point(c, [&](Term x) {
+    const Term sum = total(r, x * x), none = sum == 0;
+    return where(none, 0, sqrt(where(none, 1, sum)));
+  });
 }
 
-void reduce_l1(DecodeContext& c) { c.out(0, reduce_with(c, OpKind::reduce_sum, c.build.add(OpKind::abs, {c.in(0)}))); }
+void reduce_log_sum(DecodeContext& c) {
+  const Reduction r = reduction_of(c);
+  in_floating_point(c, [&](Term x) { return log(total(r, x)); });
+}
+
+void reduce_log_sum_exp(DecodeContext& c) {
+  const Reduction r = reduction_of(c);
+  in_floating_point(c, [&](Term x) {
+    if (r.axes.empty()) return x;
+    if (elements(x.shape()) == 0) return end_of(x, true).broadcast(reduced_shape(r, x.shape()));
+    const Shifted down = shift_down(x, r.axes);
+    return log(total(r, exp(down.x))) + down.shift.reshape(reduced_shape(r, x.shape()));
+  });
+}
 
 void global_average_pool(DecodeContext& c) {
+  const Term x = term(c, 0);
+  if (x.rank() < 3) throw Error("its input needs rank 3 or more");
   std::vector<int64_t> axes;
-  for (int64_t i = 2; i < c.rank(0); ++i) axes.push_back(i);
-  if (axes.empty()) throw Error("its input needs rank 3 or more");
-  c.out(0, c.build.add(OpKind::reduce_mean, {c.in(0)}, {{Attr::axes, axes}, {Attr::keepdims, int64_t{1}}}));
+  for (int64_t i = 2; i < x.rank(); ++i) axes.push_back(i);
+  result(c, reduce(OpKind::reduce_mean, x, axes, true));
 }
 
 }  // namespace
 
 void add_reduce_decoders(DecoderTable& t) {
-  t["ReduceSum"] = reduce<OpKind::reduce_sum>;
-  t["ReduceMean"] = reduce<OpKind::reduce_mean>;
-  t["ReduceMax"] = reduce<OpKind::reduce_max>;
+  t["ReduceSum"] = reduce_sum;
+  t["ReduceMean"] = reduce_mean;
+  t["ReduceMax"] = reduce_max;
   t["ReduceMin"] = reduce_min;
+  t["ReduceProd"] = reduce_prod;
   t["ReduceSumSquare"] = reduce_sum_square;
   t["ReduceL2"] = reduce_l2;
   t["ReduceL1"] = reduce_l1;
+  t["ReduceLogSum"] = reduce_log_sum;
   t["GlobalAveragePool"] = global_average_pool;
+  t["ReduceLogSumExp"] = reduce_log_sum_exp;
 }
 
 }  // namespace zeroplan

@@ -1,6 +1,7 @@
 // Reshapes, transposes, expansion, concatenation, gathers, and shape arithmetic.
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -142,25 +143,81 @@ void constant_of_shape(DecodeContext& c) {
   c.out(0, c.build.add(OpKind::fill, {}, {{Attr::value, filled}, {Attr::shape, target}, {Attr::dtype, name}}));
 }
 
+// On data: a mask of the triangle, itself the operator on a matrix of ones.
 void trilu(DecodeContext& c) {
-  std::vector<ValueId> inputs = {c.in(0)};
-  if (c.has(1)) inputs.push_back(c.in(1));
-  c.out(0, c.build.add(OpKind::trilu, inputs, {{Attr::upper, c.attr_int("upper", 1)}}));
+  const ValueId x = c.in(0);
+  if (c.rank(0) < 2) throw Error("its input needs rank 2 or more");
+  const auto triangle = [&](ValueId of) {
+    std::vector<ValueId> inputs = {of};
+    if (c.has(1)) inputs.push_back(c.build.constant(c.constant(1, "k")));
+    return c.build.add(OpKind::trilu, inputs, {{Attr::upper, c.attr_int("upper", 1)}});
+  };
+  if (c.build.is_constant(x)) return c.out(0, triangle(x));
+  HostTensor ones(DType::boolean, {c.shape(0)[c.rank(0) - 2], c.shape(0).back()});
+  for (int64_t i = 0; i < ones.count(); ++i) ones.set_int(i, 1);
+  c.out(0, c.build.add(OpKind::where, {triangle(c.build.constant(std::move(ones))), x, c.build.scalar(0, c.build.dtype(x))}));
 }
 
-// As concatenations, one per repeated axis.
+void eye_like(DecodeContext& c) {
+  if (c.rank(0) != 2) throw Error("its input must have rank 2");
+  const int64_t rows = c.shape(0)[0], columns = c.shape(0)[1], k = c.attr_int("k", 0);
+  const int type = static_cast<int>(c.attr_int("dtype", 0));
+  const std::optional<DType> dtype = type == 0 ? c.build.dtype(c.in(0)) : graph_dtype(type, c.precision);
+  if (!dtype) throw Error(fmt::format("its result is {}, which is not supported", onnx_type_name(type)));
+  HostTensor y(*dtype, {rows, columns});
+  for (int64_t row = std::max<int64_t>(0, -k); row < rows && row + k < columns; ++row) y.set(row * columns + row + k, 1);
+  c.out(0, c.build.constant(std::move(y)));
+}
+
+// A new axis in front of each repeated one.
 void tile(DecodeContext& c) {
   const std::vector<int64_t> repeats = c.ints(1, "repeats");
-  const Shape from = c.shape(0);
-  if (repeats.size() != from.size()) throw Error("its repeats do not have one entry per axis");
+  Shape shape = c.shape(0);
+  if (repeats.size() != shape.size()) throw Error("its repeats do not have one entry per axis");
   ValueId x = c.in(0);
-  for (size_t axis = 0; axis < from.size(); ++axis) {
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
     if (repeats[axis] < 0) throw Error("a repeat is negative");
     if (repeats[axis] == 1) continue;
-    if (repeats[axis] == 0 || repeats[axis] > 4096) throw Error(fmt::format("{} repeats of one axis are not supported", repeats[axis]));
-    x = c.build.add(OpKind::concat, std::vector<ValueId>(repeats[axis], x), {{Attr::axis, static_cast<int64_t>(axis)}});
+    const int64_t outer = elements(Shape(shape.begin(), shape.begin() + static_cast<int64_t>(axis)));
+    const int64_t inner = elements(Shape(shape.begin() + static_cast<int64_t>(axis), shape.end()));
+    x = c.build.broadcast(c.build.reshape(x, {outer, 1, inner}), {outer, repeats[axis], inner});
+    shape[axis] *= repeats[axis];
+    x = c.build.reshape(x, shape);
   }
   c.out(0, x);
+}
+
+// Blocks of pixels to channels or back: the channels are cut into three parts, of which two are the block.
+struct Blocks {
+  int64_t batch, channels, height, width, size;
+
+  explicit Blocks(const DecodeContext& c) : size(c.attr_int("blocksize", 0)) {
+    if (c.rank(0) != 4 || size < 1) throw Error("it needs an input of rank 4 and a positive blocksize");
+    batch = c.shape(0)[0], channels = c.shape(0)[1], height = c.shape(0)[2], width = c.shape(0)[3];
+  }
+};
+
+void depth_to_space(DecodeContext& c) {
+  const Blocks b(c);
+  const std::string mode = c.attr_string("mode", "DCR");
+  if (mode != "DCR" && mode != "CRD") throw Error(fmt::format("mode '{}' is unknown", mode));
+  if (b.channels % (b.size * b.size) != 0) throw Error(fmt::format("{} channels are not whole blocks of {}", b.channels, b.size));
+  const int64_t depth = b.channels / (b.size * b.size);
+  const bool block_first = mode == "DCR";
+  const Shape apart =
+      block_first ? Shape{b.batch, b.size, b.size, depth, b.height, b.width} : Shape{b.batch, depth, b.size, b.size, b.height, b.width};
+  const ValueId pixels =
+      c.build.transpose(c.build.reshape(c.in(0), apart), block_first ? Shape{0, 3, 4, 1, 5, 2} : Shape{0, 1, 4, 2, 5, 3});
+  c.out(0, c.build.reshape(pixels, {b.batch, depth, b.height * b.size, b.width * b.size}));
+}
+
+void space_to_depth(DecodeContext& c) {
+  const Blocks b(c);
+  if (b.height % b.size != 0 || b.width % b.size != 0)
+    throw Error(fmt::format("{} by {} pixels are not whole blocks of {}", b.height, b.width, b.size));
+  const int64_t rows = b.height / b.size, columns = b.width / b.size;
+  const ValueId apart = c.build.reshape(c.in(0), {b.batch, b.channels, rows, b.size, columns, b.size});
+  c.out(0, c.build.reshape(c.build.transpose(apart, {0, 3, 5, 1, 2, 4}), {b.batch, b.channels * b.size * b.size, rows, columns}));
 }
 
 }  // namespace
@@ -179,7 +236,10 @@ void add_shape_decoders(DecoderTable& t) {
   t["Range"] = range;
   t["ConstantOfShape"] = constant_of_shape;
   t["Trilu"] = trilu;
+  t["EyeLike"] = eye_like;
   t["Tile"] = tile;
+  t["DepthToSpace"] = depth_to_space;
+  t["SpaceToDepth"] = space_to_depth;
 }
 
 }  // namespace zeroplan

@@ -64,8 +64,8 @@ std::vector<int64_t> split_sizes(const DecodeContext& c, int64_t dim) {
   const int64_t parts = c.attr_int("num_outputs", static_cast<int64_t>(c.node.outputs.size()));
   if (parts <= 0) throw Error("it has no outputs");
   const int64_t size = (dim + parts - 1) / parts;
-  std::vector<int64_t> sizes(parts, size);
-  sizes.back() = dim - size * (parts - 1);
+  std::vector<int64_t> sizes;
+  for (int64_t i = 0; i < parts; ++i) sizes.push_back(std::clamp<int64_t>(dim - i * size, 0, size));
   return sizes;
 }
 

@@ -53,6 +53,7 @@ Decoder find_decoder(const OnnxNode& node) {
     add_norm_decoders(t);
     add_attention_decoders(t);
     add_rotary_decoders(t);
+    add_legacy_decoders(t);
     add_loss_decoders(t);
     add_constant_decoders(t);
     add_activation_decoders(t);

@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "graph/onnx/locate.h"
+#include "graph/onnx/nested_tensors.h"
 
 namespace zeroplan {
 namespace {
@@ -55,6 +56,7 @@ std::map<std::string, onnx::TensorProto*> find_tensors(onnx::GraphProto& graph) 
     if (node.op_type() != "Constant" || node.output_size() != 1 || node.attribute_size() != 1 || !node.attribute(0).has_t()) continue;
     tensors.emplace(node.output(0), node.mutable_attribute(0)->mutable_t());
   }
+  for (const NestedTensor& nested : nested_tensors(graph)) tensors.emplace(nested.name, nested.tensor);
   return tensors;
 }
 

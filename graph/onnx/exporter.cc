@@ -6,6 +6,7 @@
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
 #include <limits>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -14,7 +15,10 @@
 #include "base/output_file.h"
 #include "graph/onnx/export_splits.h"
 #include "graph/onnx/export_targets.h"
+#include "graph/onnx/forward_part.h"
 #include "graph/onnx/limits.h"
+#include "graph/onnx/locate.h"
+#include "graph/onnx/ort_artifacts.h"
 #include "graph/onnx/wire_walk.h"
 
 namespace zeroplan {
@@ -34,11 +38,38 @@ onnx::ModelProto parse_whole(const std::string& path) {
   return model;
 }
 
+// Tensors that a checkpoint beside the model keeps get their values, so that the exported file stands alone.
+void take_in(onnx::ModelProto& model, WeightFiles& files, const std::set<std::string>& tensors) {
+  for (auto& tensor : *model.mutable_graph()->mutable_initializer()) {
+    if (!tensors.count(tensor.name()) || tensor.data_location() != onnx::TensorProto::EXTERNAL) continue;
+    const OnnxTensor located = locate_external(files, tensor);
+    std::string bytes(located.source.bytes, '\0');
+    files.read(located.source.file, located.source.offset, located.source.bytes, bytes.data());
+    tensor.clear_external_data();
+    tensor.clear_data_location();
+    tensor.set_raw_data(std::move(bytes));
+  }
+}
+
+// The model that is written again: the whole file, but of training artifacts the forward alone, with the parameters as initializers.
+onnx::ModelProto exported_model(const std::string& path) {
+  onnx::ModelProto model = parse_whole(path);
+  WeightFiles files(path);
+  TrainingFacts facts;
+  if (!add_artifacts(model, files, facts)) return model;
+  drop_unread(*model.mutable_graph(), nullptr);
+  keep_forward(model, nullptr, facts);
+  std::set<std::string> tensors;
+  for (const auto& [name, trained] : facts.roles) tensors.insert(name);
+  take_in(model, files, tensors);
+  return model;
+}
+
 }  // namespace
 
 std::vector<std::string> export_model(const std::string& model_path, const std::string& path, const std::vector<Parameter>& parameters,
                                       const GiveParameters& give) {
-  onnx::ModelProto model = parse_whole(model_path);
+  onnx::ModelProto model = exported_model(export_file(model_path, parameters));
   const std::vector<std::string> splits = write_splits(model, parameters);
   ExportTargets targets = find_targets(*model.mutable_graph(), model_path, parameters, splits);
   OutputFile file(path), data(path + ".data");

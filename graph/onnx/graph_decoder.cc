@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "graph/onnx/function_body.h"
 #include "graph/onnx/tensor_data.h"
 
 namespace zeroplan {
@@ -12,18 +13,25 @@ namespace {
 
 void add_reads(const OnnxGraph& graph, std::set<std::string>& names);
 
-// Everything that a node reads, captured names of its subgraphs included; depth is bounded by the nesting limit of the file.
+}  // namespace
+
+// Depth is bounded by the nesting limit of the file.
 void add_reads(const OnnxNode& node, std::set<std::string>& names) {
   for (const std::string& input : node.inputs)
     if (!input.empty()) names.insert(input);
+  for (const std::string& name : gradient_names(node)) names.insert(name);
   for (const OnnxAttribute& attribute : node.attributes)
     if (attribute.graph) add_reads(*attribute.graph, names);
 }
+
+namespace {
 
 void add_reads(const OnnxGraph& graph, std::set<std::string>& names) {
   for (const OnnxNode& node : graph.nodes) add_reads(node, names);
   for (const OnnxValueInfo& output : graph.outputs) names.insert(output.name);
 }
+
+}  // namespace
 
 std::vector<bool> needed_nodes(const OnnxGraph& graph, std::set<std::string> wanted) {
   std::vector<bool> needed(graph.nodes.size(), false);
@@ -33,6 +41,8 @@ std::vector<bool> needed_nodes(const OnnxGraph& graph, std::set<std::string> wan
   }
   return needed;
 }
+
+namespace {
 
 std::string unsupported(const OnnxNode& node, int opset) {
   const std::string domain = node.domain.empty() ? "" : node.domain + "::";
@@ -44,7 +54,8 @@ std::string unsupported(const OnnxNode& node, int opset) {
 
 GraphDecoder::GraphDecoder(const OnnxModel& model, WeightFiles& files, const RolePlan& roles, const ImportOptions& options, Graph& graph)
     : model_(model), files_(files), roles_(roles), options_(options), precision_(options.precision), build_(graph), scopes_(1) {
-  for (const OnnxTensor& tensor : model.graph.initializers) initializers_[tensor.name] = &tensor;
+  for (const OnnxGraph* inner : all_graphs(model.graph))
+    for (const OnnxTensor& tensor : inner->initializers) initializers_[tensor.name] = &tensor;
 }
 
 void GraphDecoder::add_inputs(const BoundDims& dims, const std::map<std::string, HostTensor>& bind) {
@@ -167,7 +178,7 @@ void GraphDecoder::decode_node(const OnnxNode& stored_node) {
   try {
     std::vector<ValueId> inputs;
     for (size_t i = 0; i < node.inputs.size(); ++i) inputs.push_back(operand(node, static_cast<int>(i)));
-    if (node.op == "If" && node.domain.empty()) return decode_if(node, inputs);
+    if (decode_control(node, inputs)) return;
     const bool constant_weight =
         node.op == "Constant" && node.domain.empty() && !node.outputs.empty() && roles_.by_name.count(node.outputs[0]);
     const ValueId weight = constant_weight ? stored(node.outputs[0]) : kNone;
@@ -185,7 +196,8 @@ void GraphDecoder::run_decoder(const OnnxNode& node, DecodeContext& context) {
   const Decoder decoder = find_decoder(node);
   if (decoder) {
     decoder(context);
-  } else if (!decode_constant_only(context)) {
+  } else {
+    if (expand_function(node, context)) return;
     bool constant = true;
     for (int i = 0; i < context.count(); ++i) constant = constant && (!context.has(i) || build_.is_constant(context.in(i)));
     (constant ? constant_problems_ : problems_).push_back(unsupported(node, model_.opset));
@@ -195,28 +207,6 @@ void GraphDecoder::run_decoder(const OnnxNode& node, DecodeContext& context) {
     const ValueId id = context.outputs()[i];
     if (!node.outputs[i].empty() && id == kNone) throw Error(fmt::format("its output {} is not supported", i));
     bind(node.outputs[i], id);
-  }
-}
-
-void GraphDecoder::decode_if(const OnnxNode& node, const std::vector<ValueId>& inputs) {
-  if (inputs.empty() || inputs[0] == kNone || !build_.is_constant(inputs[0]))
-    throw Error("its condition depends on the data of the model, which is not supported; export one branch");
-  const bool taken = build_.graph().values[inputs[0]].constant.get(0) != 0;
-  const OnnxAttribute* branch = node.find(taken ? "then_branch" : "else_branch");
-  if (!branch || !branch->graph || branch->graph->outputs.size() < node.outputs.size())
-    throw Error("its branch is missing or has too few outputs");
-  scopes_.emplace_back();
-  std::set<std::string> wanted;
-  for (const OnnxValueInfo& output : branch->graph->outputs) wanted.insert(output.name);
-  for (const OnnxTensor& tensor : branch->graph->initializers)
-    scopes_.back()[tensor.name] = build_.constant(load_tensor(tensor, files_, precision_));
-  decode_nodes(*branch->graph, wanted);
-  std::vector<ValueId> results;
-  for (size_t i = 0; i < node.outputs.size(); ++i) results.push_back(find(branch->graph->outputs[i].name));
-  scopes_.pop_back();
-  for (size_t i = 0; i < results.size(); ++i) {
-    if (results[i] == kNone) return block(node);
-    bind(node.outputs[i], results[i]);
   }
 }
 
@@ -236,7 +226,8 @@ std::vector<std::string> unsupported_nodes(const OnnxModel& model, const RolePla
     add_reads(node, reads);
     if (std::none_of(reads.begin(), reads.end(), [&](const std::string& name) { return varying.count(name) > 0; })) continue;
     varying.insert(node.outputs.begin(), node.outputs.end());
-    if (needed[i] && !(node.op == "If" && node.domain.empty()) && !find_decoder(node)) lines.push_back(unsupported(node, model.opset));
+    if (needed[i] && !is_control_flow(node) && !find_decoder(node) && !has_function_body(node, model.decoded_opset))
+      lines.push_back(unsupported(node, model.opset));
   }
   return lines;
 }

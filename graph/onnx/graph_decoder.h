@@ -32,7 +32,21 @@ class GraphDecoder {
   OnnxNode in_mode(const OnnxNode& node, bool batch) const;
   void decode_node(const OnnxNode& stored_node);
   void run_decoder(const OnnxNode& node, DecodeContext& context);
+  bool decode_control(const OnnxNode& node, const std::vector<ValueId>& inputs);  // false: the node is no control flow
   void decode_if(const OnnxNode& node, const std::vector<ValueId>& inputs);
+  void decode_loop(const OnnxNode& node, const std::vector<ValueId>& inputs);
+  void decode_scan(const OnnxNode& node, const std::vector<ValueId>& inputs);
+  void decode_batch_scan(const OnnxNode& node, const std::vector<ValueId>& inputs);
+  std::vector<ValueId> run_body(const OnnxGraph& body, const std::vector<ValueId>& inputs);
+  std::vector<ValueId> run_branch(const OnnxNode& node, const char* branch);
+  struct ScanPlan;
+  std::vector<ValueId> run_scan(const ScanPlan& plan, std::vector<ValueId> state, const std::vector<ValueId>& sequences,
+                                int64_t length = -1);
+  bool expand_function(const OnnxNode& node, const DecodeContext& context);  // false: its schema has no body
+  void bind_all(const OnnxNode& node, const std::vector<ValueId>& results);
+  void decode_gradient(const OnnxNode& node, const std::vector<ValueId>& inputs);  // decode_gradient.cc, with the next one
+  ValueId evaluate_again(const OnnxNode& node, const std::vector<std::string>& names, const std::vector<ValueId>& inputs,
+                         const std::string& target);
   void block(const OnnxNode& node);
   bool blocked(const OnnxNode& node) const;
   ValueId operand(const OnnxNode& node, int input);
@@ -52,7 +66,16 @@ class GraphDecoder {
   std::map<ValueId, std::string> names_;
   std::set<std::string> blocked_;
   std::vector<std::string> problems_, constant_problems_;
+  int body_depth_ = 0;  // function bodies that are open
 };
+
+bool is_control_flow(const OnnxNode& node);  // or a Gradient: what needs more than its operands
+// Everything that a node reads, captured names of its subgraphs included.
+void add_reads(const OnnxNode& node, std::set<std::string>& names);
+std::vector<bool> needed_nodes(const OnnxGraph& graph, std::set<std::string> wanted);
+bool is_gradient(const OnnxNode& node);  // ai.onnx.preview.training::Gradient
+// Values that a Gradient names in its attributes besides its inputs.
+std::vector<std::string> gradient_names(const OnnxNode& node);
 
 // Needed nodes without decoder that depend on data or parameters, one line each; needs no shapes.
 std::vector<std::string> unsupported_nodes(const OnnxModel& model, const RolePlan& roles, const std::set<std::string>& wanted);

@@ -53,6 +53,7 @@ class Import {
     dims_ = bind_dims(model_.graph, options_, spec.labels);
     append(problems, dims_.problems);
     RolePlan roles = plan_roles(model_, files_, options_, wanted);
+    roles.report.insert(roles.report.begin(), model_.training.report.begin(), model_.training.report.end());
     out_.roles = roles.rows;
     append(problems, roles.problems);
     out_.report = roles.report;
@@ -98,7 +99,7 @@ class Import {
   // Without one, what can be said of the rest of the model is still said.
   LossSpec find_loss(std::vector<std::string>& problems) const {
     try {
-      return parse_loss(options_.loss, model_.graph);
+      return parse_loss(options_.loss.empty() ? model_.training.loss : options_.loss, model_.graph);
     } catch (const Error& error) {
       problems = {error.message()};
       return {};
@@ -249,7 +250,8 @@ class Import {
     std::vector<std::string> problems = check_gradients(out_.graph, roles.report);
     const std::vector<Parameter>& parameters = out_.graph.parameters;
     if (std::none_of(parameters.begin(), parameters.end(), [](const Parameter& p) { return p.trainable; }))
-      problems.push_back("no parameter of the model leads to the loss: there is nothing to train; name some with --train");
+      problems.push_back(fmt::format("no parameter of the model leads to the loss: there is nothing to train; {}",
+                                     model_.training.missing.empty() ? "name some with --train" : model_.training.missing));
     if (!problems.empty()) refuse(problems);
   }
 

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "graph/onnx/bind_dims.h"
 #include "graph/onnx/import_graph.h"
+#include "graph/onnx/ort_artifacts.h"
 #include "graph/onnx/read_model.h"
 
 namespace zeroplan {
@@ -24,7 +25,7 @@ auto guarded(const std::string& path, Fn&& fn) {
 }  // namespace
 
 struct ModelFile::Contents {
-  explicit Contents(const std::string& path) : files(std::make_shared<WeightFiles>(path)), model(read_model(*files)) {}
+  explicit Contents(const std::string& path) : files(std::make_shared<WeightFiles>(find_model_file(path))), model(read_model(*files)) {}
   std::shared_ptr<WeightFiles> files;  // shared: readers of weights outlive the model
   OnnxModel model;
 };
@@ -34,6 +35,11 @@ ModelFile::ModelFile(const std::string& path) : contents_(guarded(path, [&] { re
 ModelFile::~ModelFile() = default;
 
 std::shared_ptr<WeightFiles> ModelFile::weights() const { return contents_->files; }
+
+const StatedOptimizer* ModelFile::stated_optimizer() const {
+  const std::optional<StatedOptimizer>& optimizer = contents_->model.training.optimizer;
+  return optimizer ? &*optimizer : nullptr;
+}
 
 std::vector<std::string> ModelFile::output_names() const {
   std::vector<std::string> names;

@@ -7,6 +7,7 @@
 
 #include "base/dtype.h"
 #include "graph/ir/graph.h"
+#include "graph/onnx/stated_optimizer.h"
 
 namespace zeroplan {
 
@@ -81,13 +82,15 @@ struct ModelPeek {
 // A file that is read, checked and converted once, for all that is asked of it. Throws Error where that cannot be.
 class ModelFile {
  public:
-  explicit ModelFile(const std::string& path);
+  explicit ModelFile(const std::string& path);  // a folder: the training artifacts in it
   ~ModelFile();
   // As ImportOptions has them.
   ModelPeek peek(const std::map<std::string, int>& sample_axes = {}, const std::map<std::string, HostTensor>& bind = {}) const;
   std::vector<std::string> output_names() const;
   // The open files, which know the digest that was read; they may outlive this object.
   std::shared_ptr<WeightFiles> weights() const;
+  // That the model, or a file beside it, states; null: none.
+  const StatedOptimizer* stated_optimizer() const;
   // Throws ErrorList with every problem of the model (unbound dims, unsupported nodes, ops without gradient on a path from a
   // trainable parameter to the loss), or Error where decoding cannot go on. Reads no weights beyond what tie and role rules need.
   ImportedModel decode(const ImportOptions& options) const;

@@ -3,10 +3,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "graph/ir/graph.h"
+#include "graph/onnx/stated_optimizer.h"
 
 namespace zeroplan {
 
@@ -29,6 +31,7 @@ struct OnnxAttribute {
   std::string s;
   std::vector<double> floats;
   std::vector<int64_t> ints;
+  std::vector<std::string> strings;
   OnnxTensor tensor;
   std::shared_ptr<const OnnxGraph> graph;  // shared: nodes are copied
 };
@@ -59,6 +62,9 @@ struct OnnxGraph {
   std::vector<OnnxValueInfo> inputs, outputs;
 };
 
+// The graph, and behind it those inside its nodes.
+std::vector<const OnnxGraph*> all_graphs(const OnnxGraph& graph);
+
 // What the exporter wrote beside the graph, read before conversion loses it.
 struct NodeNote {
   std::string name, op;
@@ -78,12 +84,24 @@ struct ExporterMetadata {
   std::map<std::string, NodeNote> nodes;           // of the top-level graph as stored, by first output
 };
 
+// What the file, or the files beside it, say of training.
+struct TrainingFacts {
+  std::map<std::string, bool> roles;  // tensor -> trained, else frozen; where there is any, all other tensors are constants
+  std::string stated_by;              // what says so
+  std::string loss;                   // output; empty: not said
+  std::optional<StatedOptimizer> optimizer;
+  std::string identity;             // of files beside the model, for its digest
+  std::string missing;              // what to do where nothing of the model can be trained
+  std::vector<std::string> report;  // one line each
+};
+
 struct OnnxModel {
   std::string path, producer, digest;
   int opset = 0;          // as stored
   int decoded_opset = 0;  // of `graph`
   OnnxGraph graph;
   ExporterMetadata metadata;
+  TrainingFacts training;
 };
 
 }  // namespace zeroplan

@@ -3,38 +3,8 @@
 
 namespace zeroplan {
 
-void add_activation_decoders(DecoderTable&) {}
-
-void add_arithmetic_decoders(DecoderTable&) {}
-
-void add_arg_decoders(DecoderTable&) {}
-
-void add_bit_decoders(DecoderTable&) {}
-
-void add_einsum_decoders(DecoderTable&) {}
-
-void add_gather_nd_decoders(DecoderTable&) {}
-
-void add_grid_decoders(DecoderTable&) {}
-
 void add_loss_forms_decoders(DecoderTable&) {}
 
-void add_microsoft_decoders(DecoderTable&) {}
-
-void add_optimizer_decoders(DecoderTable&) {}
-
-void add_pad_decoders(DecoderTable&) {}
-
 void add_quantize_decoders(DecoderTable&) {}
-
-void add_recurrent_decoders(DecoderTable&) {}
-
-void add_resize_decoders(DecoderTable&) {}
-
-void add_scatter_decoders(DecoderTable&) {}
-
-void add_signal_decoders(DecoderTable&) {}
-
-void add_sort_decoders(DecoderTable&) {}
 
 }  // namespace zeroplan

@@ -22,6 +22,13 @@ std::string OnnxNode::label() const {
 
 namespace {
 
+void add_graphs(const OnnxGraph& graph, std::vector<const OnnxGraph*>& list) {
+  list.push_back(&graph);
+  for (const OnnxNode& node : graph.nodes)
+    for (const OnnxAttribute& a : node.attributes)
+      if (a.graph) add_graphs(*a.graph, list);  // depth: kMaxMessageDepth
+}
+
 OnnxTensor plain_tensor(const onnx::TensorProto& tensor, const std::string& name, const StoredTensors& stored) {
   const auto found = stored.find(name);
   if (!name.empty() && found != stored.end()) return found->second;
@@ -42,8 +49,9 @@ OnnxAttribute plain_attribute(const onnx::AttributeProto& attribute, const std::
   out.s = attribute.s();
   out.floats.assign(attribute.floats().begin(), attribute.floats().end());
   out.ints.assign(attribute.ints().begin(), attribute.ints().end());
+  out.strings.assign(attribute.strings().begin(), attribute.strings().end());
   if (attribute.has_t()) out.tensor = plain_tensor(attribute.t(), constant, stored);
-  if (attribute.has_g()) out.graph = std::make_shared<const OnnxGraph>(plain_graph(attribute.g(), {}));  // depth: kMaxMessageDepth
+  if (attribute.has_g()) out.graph = std::make_shared<const OnnxGraph>(plain_graph(attribute.g(), stored));  // depth: kMaxMessageDepth
   return out;
 }
 
@@ -67,6 +75,12 @@ OnnxValueInfo plain_value(const onnx::ValueInfoProto& info) {
 }
 
 }  // namespace
+
+std::vector<const OnnxGraph*> all_graphs(const OnnxGraph& graph) {
+  std::vector<const OnnxGraph*> list;
+  add_graphs(graph, list);
+  return list;
+}
 
 OnnxGraph plain_graph(const onnx::GraphProto& graph, const StoredTensors& stored) {
   OnnxGraph out;

@@ -49,41 +49,37 @@ void check_tensor(const onnx::TensorProto& tensor, const TensorPayload* payload,
 }
 
 // Depth is bounded by kMaxMessageDepth, which the wire walk has enforced.
-void check_graph(const onnx::GraphProto& graph, const WireModel* wire);
+void check_graph(const onnx::GraphProto& graph, const WireModel* wire, const TensorPath& outside);
 
-void check_attributes(const onnx::NodeProto& node, const WireModel* wire, int index) {
+TensorPath inside(TensorPath path, int index) {
+  path.push_back(index);
+  return path;
+}
+
+// `place`: of the node; `wire` is nullptr where no payload is located.
+void check_attributes(const onnx::NodeProto& node, const WireModel* wire, const TensorPath& place) {
   for (int a = 0; a < node.attribute_size(); ++a) {
     const onnx::AttributeProto& attribute = node.attribute(a);
-    const TensorPayload* payload = nullptr;
-    if (wire) {
-      const auto found = wire->attributes.find({index, a});
-      if (found != wire->attributes.end()) payload = &found->second;
-    }
-    if (attribute.has_t()) check_tensor(attribute.t(), payload, false);
+    const TensorPath path = inside(place, a);
+    if (attribute.has_t()) check_tensor(attribute.t(), wire ? wire->find(path) : nullptr, false);
     for (const auto& tensor : attribute.tensors()) check_tensor(tensor, nullptr, false);
     if (attribute.has_sparse_tensor() || attribute.sparse_tensors_size())
       throw Error(fmt::format("node '{}': sparse tensors are not supported; store them densely", node.name()));
-    if (attribute.has_g()) check_graph(attribute.g(), nullptr);
-    for (const auto& sub : attribute.graphs()) check_graph(sub, nullptr);
+    if (attribute.has_g()) check_graph(attribute.g(), wire, path);
+    for (const auto& sub : attribute.graphs()) check_graph(sub, nullptr, {});
   }
 }
 
-void check_graph(const onnx::GraphProto& graph, const WireModel* wire) {
-  for (int i = 0; i < graph.initializer_size(); ++i) {
-    const TensorPayload* payload = nullptr;
-    if (wire) {
-      const auto found = wire->initializers.find(i);
-      if (found != wire->initializers.end()) payload = &found->second;
-    }
-    check_tensor(graph.initializer(i), payload, wire != nullptr);
-  }
+void check_graph(const onnx::GraphProto& graph, const WireModel* wire, const TensorPath& outside) {
+  for (int i = 0; i < graph.initializer_size(); ++i)
+    check_tensor(graph.initializer(i), wire ? wire->find(inside(outside, i)) : nullptr, wire && outside.empty());
   if (graph.sparse_initializer_size())
     throw Error(
         fmt::format("initializer '{}' is sparse, which is not supported; store it densely", graph.sparse_initializer(0).values().name()));
   for (const auto& info : graph.input()) check_value(info);
   for (const auto& info : graph.output()) check_value(info);
   for (const auto& info : graph.value_info()) check_value(info);
-  for (int i = 0; i < graph.node_size(); ++i) check_attributes(graph.node(i), wire, i);
+  for (int i = 0; i < graph.node_size(); ++i) check_attributes(graph.node(i), wire, inside(outside, i));
 }
 
 }  // namespace
@@ -130,20 +126,19 @@ int check_versions(const onnx::ModelProto& model) {
                               import.version(), kMinOpset, kMaxOpset));
     opset = static_cast<int>(import.version());
   }
-  if (opset < 0)
-    throw Error(
-        fmt::format("the model states no opset of the default domain; export it with an opset from {} to {}", kMinOpset, kMaxOpset));
-  return opset;
+  if (model.opset_import().empty())
+    throw Error(fmt::format("the model states no opset; export it with an opset from {} to {}", kMinOpset, kMaxOpset));
+  return opset < 0 ? kTargetOpset : opset;
 }
 
 void check_tensors(const onnx::ModelProto& model, const WireModel& wire) {
   if (!model.has_graph()) throw Error("the model holds no graph; export it again");
-  check_graph(model.graph(), &wire);
+  check_graph(model.graph(), &wire, {});
   for (const auto& function : model.functions())
-    for (const auto& node : function.node()) check_attributes(node, nullptr, 0);
+    for (const auto& node : function.node()) check_attributes(node, nullptr, {});
   for (const auto& training : model.training_info()) {
-    check_graph(training.initialization(), nullptr);
-    check_graph(training.algorithm(), nullptr);
+    check_graph(training.initialization(), nullptr, {});
+    check_graph(training.algorithm(), nullptr, {});
   }
 }
 

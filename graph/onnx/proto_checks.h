@@ -10,7 +10,7 @@
 
 namespace zeroplan {
 
-// IR version, opset of the default domain (returned), other domains.
+// IR version and opset of the default domain, which is returned (a model of other domains alone: kTargetOpset).
 int check_versions(const onnx::ModelProto& model);
 // Dims, data and sizes of every tensor, ranks of every stated shape, in all graphs and functions; external tensors may stand in the
 // top-level graph alone. Payloads that were stripped are taken from `wire`.

@@ -3,11 +3,7 @@
 #include <onnx/checker.h>
 #include <onnx/inliner/inliner.h>
 #include <onnx/onnx_pb.h>
-#include <onnx/version_converter/convert.h>
 #include <xxhash.h>
-
-#include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
 #include <algorithm>
 #include <array>
@@ -20,22 +16,16 @@
 #include "graph/onnx/limits.h"
 #include "graph/onnx/locate.h"
 #include "graph/onnx/metadata.h"
+#include "graph/onnx/nested_tensors.h"
+#include "graph/onnx/normalize.h"
+#include "graph/onnx/parse_model.h"
 #include "graph/onnx/proto_checks.h"
 #include "graph/onnx/tensor_data.h"
+#include "graph/onnx/training_graph.h"
 #include "graph/onnx/wire_walk.h"
 
 namespace zeroplan {
 namespace {
-
-onnx::ModelProto parse(const WireModel& wire) {
-  onnx::ModelProto model;
-  google::protobuf::io::ArrayInputStream stream(wire.stripped.data(), static_cast<int>(wire.stripped.size()));
-  google::protobuf::io::CodedInputStream coded(&stream);
-  coded.SetRecursionLimit(2 * kMaxMessageDepth);
-  if (!model.ParseFromCodedStream(&coded) || !coded.ConsumedEntireMessage())
-    throw Error("not a valid ONNX model: the file is damaged or of another kind; export the model again");
-  return model;
-}
 
 // Runs library code that reports by exceptions of its own.
 template <typename Fn>
@@ -56,8 +46,8 @@ bool weights_absent(const onnx::ModelProto& model) {
   return false;
 }
 
-// Tensors of the top-level graph by name. Initializers may not share a name with one another.
-StoredTensors locate_tensors(WeightFiles& files, const onnx::ModelProto& model, const WireModel& wire) {
+// Tensors by name; those of subgraphs get one of their own. Initializers of the top-level graph may not share a name.
+StoredTensors locate_tensors(WeightFiles& files, onnx::ModelProto& model, const WireModel& wire) {
   if (weights_absent(model)) files.set_absent();
   const onnx::GraphProto& graph = model.graph();
   StoredTensors stored;
@@ -78,6 +68,10 @@ StoredTensors locate_tensors(WeightFiles& files, const onnx::ModelProto& model, 
     if (!stored.emplace(node.output(0), locate(node.output(0), node.attribute(0).t(), &payload->second)).second)
       throw Error(fmt::format("value '{}' is defined twice; export the model again", node.output(0)));
   }
+  rename_nested(*model.mutable_graph());
+  for (const NestedTensor& nested : nested_tensors(*model.mutable_graph()))
+    if (const TensorPayload* payload = wire.find(nested.path); payload && !nested.name.empty())
+      stored.emplace(nested.name, locate(nested.name, *nested.tensor, payload));
   return stored;
 }
 
@@ -105,29 +99,35 @@ std::vector<Hidden> hide_stripped(onnx::ModelProto& model, const WireModel& wire
   }
   for (const auto& [at, payload] : wire.attributes)
     if (payload.stripped) hide(*graph.mutable_node(at.first)->mutable_attribute(at.second)->mutable_t(), hidden);
+  for (const NestedTensor& nested : nested_tensors(graph))
+    if (const TensorPayload* payload = wire.find(nested.path); payload && payload->stripped) hide(*nested.tensor, hidden);
   return hidden;
 }
 
 void check_and_convert(onnx::ModelProto& model, const WireModel& wire, int opset) {
   for (auto& import : *model.mutable_opset_import())
     if (import.domain() == "ai.onnx") import.clear_domain();
+  const auto is_default = [](const auto& import) { return import.domain().empty(); };
+  if (std::none_of(model.opset_import().begin(), model.opset_import().end(), is_default)) model.add_opset_import()->set_version(opset);
   model.clear_training_info();
+  set_unknown_aside(model, opset);
   const std::vector<Hidden> hidden = hide_stripped(model, wire);
   guarded("ONNX's checker refuses the model", [&] { onnx::checker::check_model(model); });
   for (const Hidden& h : hidden) h.tensor->mutable_dims()->Assign(h.shape.begin(), h.shape.end());
   if (model.functions_size() > 0)
     guarded("the model's functions cannot be inlined", [&] { onnx::inliner::InlineLocalFunctions(model, true); });
   model.set_ir_version(std::max<int64_t>(model.ir_version(), 8));
-  if (opset >= kTargetOpset) return;
-  guarded("the model cannot be raised to a newer opset", [&] { model = onnx::version_conversion::ConvertVersion(model, kTargetOpset); });
+  guarded("the model cannot be raised to a newer opset", [&] { raise_opset(model, opset); });
 }
 
-// The model file whole; of each external tensor its length, first and last kilobytes, so that terabytes need not be read to compile.
-std::string digest(WeightFiles& files, std::span<const std::byte> file, const StoredTensors& stored) {
+// The model file whole, and where a checkpoint beside it keeps its tensors; of each external tensor its length, first and last kilobytes,
+// so that terabytes need not be read to compile.
+std::string digest(WeightFiles& files, std::span<const std::byte> file, const StoredTensors& stored, const TrainingFacts& training) {
   const std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> owner(XXH3_createState(), XXH3_freeState);
   XXH3_state_t* state = owner.get();
   XXH3_128bits_reset(state);
   XXH3_128bits_update(state, file.data(), file.size());
+  XXH3_128bits_update(state, training.identity.data(), training.identity.size());
   std::array<char, 4096> block;
   for (const auto& [name, tensor] : stored) {
     const WeightSource& source = tensor.source;
@@ -160,8 +160,8 @@ auto naming(const std::string& path, Fn&& fn) {
 
 OnnxModel read(WeightFiles& files) {
   const MappedFile file(files.model_path());
-  const WireModel wire = walk_model(file.bytes());
-  onnx::ModelProto proto = parse(wire);
+  WireModel wire = walk_model(file.bytes());
+  onnx::ModelProto proto = parse_model(wire);
   OnnxModel model;
   model.path = files.model_path();
   model.producer = fmt::format("{}{}{}", proto.producer_name(), proto.producer_version().empty() ? "" : " ", proto.producer_version());
@@ -169,8 +169,9 @@ OnnxModel read(WeightFiles& files) {
   check_tensors(proto, wire);
   check_functions(proto);
   model.metadata = read_metadata(proto);
+  model.training = reduce_to_forward(proto, &wire, files);
   const StoredTensors stored = locate_tensors(files, proto, wire);
-  model.digest = digest(files, file.bytes(), stored);
+  model.digest = digest(files, file.bytes(), stored, model.training);
   files.keep_digest(model.digest);
   check_and_convert(proto, wire, model.opset);
   model.decoded_opset = std::max(model.opset, kTargetOpset);
@@ -180,10 +181,11 @@ OnnxModel read(WeightFiles& files) {
 
 std::string compute_digest(WeightFiles& files) {
   const MappedFile file(files.model_path());
-  const WireModel wire = walk_model(file.bytes());
-  const onnx::ModelProto proto = parse(wire);
+  WireModel wire = walk_model(file.bytes());
+  onnx::ModelProto proto = parse_model(wire);
   check_tensors(proto, wire);
-  return digest(files, file.bytes(), locate_tensors(files, proto, wire));
+  const TrainingFacts training = reduce_to_forward(proto, &wire, files);
+  return digest(files, file.bytes(), locate_tensors(files, proto, wire), training);
 }
 
 }  // namespace

@@ -67,6 +67,16 @@ bool by_metadata(const ExporterMetadata& m, Candidate& c) {
   return true;
 }
 
+// False: the file says nothing on training. Frozen ones are parameters until apply_freeze.
+bool by_training(const TrainingFacts& training, Candidate& c) {
+  if (training.roles.empty()) return false;
+  const auto role = training.roles.find(c.tensor->name);
+  c.role = role == training.roles.end() ? Role::constant : Role::parameter;
+  c.reason = role == training.roles.end() ? fmt::format("not named by {}", training.stated_by)
+                                          : fmt::format("{} by {}", role->second ? "trained" : "frozen", training.stated_by);
+  return true;
+}
+
 bool holds_infinity(WeightFiles& files, const OnnxTensor& tensor) {
   if (files.absent() || !tensor.in_file || (tensor.type != kOnnxFloat && tensor.type != kOnnxDouble)) return false;
   std::vector<double> first(std::min<int64_t>(elements(tensor.shape), 4096));
@@ -81,10 +91,19 @@ bool is_exponent(const std::vector<Use>& readers, const std::set<std::string>& r
   });
 }
 
+// The state that a recurrent operator starts from, where it is the same for all units: no weight, but "nothing seen yet".
+bool is_initial_state(WeightFiles& files, const OnnxTensor& tensor, const std::vector<Use>& readers) {
+  const bool states = std::all_of(readers.begin(), readers.end(), [](const Use& use) {
+    return (use.node->op == "LSTM" || use.node->op == "GRU" || use.node->op == "RNN") && (use.input == 5 || use.input == 6);
+  });
+  const bool readable = tensor.in_file && !files.absent() && (tensor.type == kOnnxFloat || tensor.type == kOnnxDouble);
+  return states && !readers.empty() && readable && is_constant_valued(files, tensor);
+}
+
 void decide(const OnnxModel& model, WeightFiles& files, const UseMap& uses, const std::set<std::string>& reached, bool constant_node,
             Candidate& c) {
   c.root = c.tensor->name;
-  const bool known = by_metadata(model.metadata, c);
+  const bool known = by_training(model.training, c) || by_metadata(model.metadata, c);
   if (known && c.role != Role::parameter) return;
   const auto readers = uses.find(c.tensor->name);
   if (!reached.count(c.tensor->name)) {
@@ -98,9 +117,10 @@ void decide(const OnnxModel& model, WeightFiles& files, const UseMap& uses, cons
   c.role = Role::parameter;
   c.reason = constant_node ? "large floating-point Constant on a gradient path" : "floating-point initializer on a gradient path";
   const bool empty = elements(c.tensor->shape) == 0;
-  if (!empty && !holds_infinity(files, *c.tensor)) return;
+  const bool state = !empty && readers != uses.end() && is_initial_state(files, *c.tensor, readers->second);
+  if (!empty && !state && !holds_infinity(files, *c.tensor)) return;
   c.role = Role::constant;
-  c.reason = empty ? "empty" : "holds infinities, as masks do";
+  c.reason = empty ? "empty" : state ? "initial state of equal values; --train trains it" : "holds infinities, as masks do";
 }
 
 // The name that the weight of a folded transpose had: node /net/h.0/attn/MatMul gives net.h.0.attn.weight.
@@ -124,13 +144,15 @@ void add_candidates(const OnnxModel& model, WeightFiles& files, const UseMap& us
     plan.by_name[tensor.name] = static_cast<int>(plan.candidates.size());
     plan.candidates.push_back(std::move(c));
   };
-  for (const OnnxTensor& tensor : model.graph.initializers)
-    if (is_float_type(tensor.type)) add(tensor, false);
-  for (const OnnxNode& node : model.graph.nodes) {
-    const OnnxAttribute* value = node.op == "Constant" && node.domain.empty() ? node.find("value") : nullptr;
-    if (!value || !value->tensor.in_file || !is_float_type(value->tensor.type)) continue;
-    const OnnxTensor& tensor = value->tensor;
-    if (!model.metadata.torch && tensor.shape.size() >= 2 && elements(tensor.shape) >= kLargeConstant) add(tensor, true);
+  for (const OnnxGraph* graph : all_graphs(model.graph)) {
+    for (const OnnxTensor& tensor : graph->initializers)
+      if (is_float_type(tensor.type)) add(tensor, false);
+    for (const OnnxNode& node : graph->nodes) {
+      const OnnxAttribute* value = node.op == "Constant" && node.domain.empty() ? node.find("value") : nullptr;
+      if (!value || !value->tensor.in_file || !is_float_type(value->tensor.type)) continue;
+      const OnnxTensor& tensor = value->tensor;
+      if (!model.metadata.torch && tensor.shape.size() >= 2 && elements(tensor.shape) >= kLargeConstant) add(tensor, true);
+    }
   }
   for (Candidate& c : plan.candidates)
     if (c.role == Role::parameter) recover_name(model, uses, plan.by_name, c);
@@ -143,13 +165,19 @@ void apply_train(Patterns& train, const OnnxModel& model, RolePlan& plan) {
     c.role = Role::parameter;
     c.reason = "--train";
   }
-  for (const OnnxTensor& tensor : model.graph.initializers)
-    if (!is_float_type(tensor.type) && train.matches(tensor.name))
-      plan.problems.push_back(fmt::format("--train matches '{}', which holds {} values; only floating-point tensors can be trained",
-                                          tensor.name, onnx_type_name(tensor.type)));
+  for (const OnnxGraph* graph : all_graphs(model.graph))
+    for (const OnnxTensor& tensor : graph->initializers)
+      if (!is_float_type(tensor.type) && train.matches(tensor.name))
+        plan.problems.push_back(fmt::format("--train matches '{}', which holds {} values; only floating-point tensors can be trained",
+                                            tensor.name, onnx_type_name(tensor.type)));
 }
 
-void apply_freeze(Patterns& freeze, Patterns& train, RolePlan& plan) {
+bool is_frozen(const TrainingFacts& training, const Parameter& p) {
+  const auto role = training.roles.find(p.source.initializer);
+  return role != training.roles.end() && !role->second;
+}
+
+void apply_freeze(const TrainingFacts& training, Patterns& freeze, Patterns& train, RolePlan& plan) {
   for (Parameter& p : plan.parameters) {
     std::vector<std::string> names = {p.name, p.source.initializer};
     for (const ParameterAlias& alias : p.aliases) names.push_back(alias.initializer);
@@ -159,9 +187,9 @@ void apply_freeze(Patterns& freeze, Patterns& train, RolePlan& plan) {
       trained |= train.matches(name);
     }
     if (trained && p.trainable) p.role_reason = "--train";
-    if (!frozen || trained || p.statistics) continue;
+    if (trained || p.statistics || (!frozen && !is_frozen(training, p))) continue;
     p.trainable = false;
-    p.role_reason = "--freeze";
+    if (frozen) p.role_reason = "--freeze";
   }
 }
 
@@ -229,11 +257,11 @@ RolePlan plan_roles(const OnnxModel& model, WeightFiles& files, const ImportOpti
     }
   tie_copies(model, files, ties, uses, plan);
   unique_names(plan);
-  split_merged(model, files, ties, uses, plan);
+  split_merged(model, files, ties, find_uses(model.graph, false), plan);
   batch_norms.mark_statistics();
   unique_names(plan);
   for (const Candidate& c : plan.candidates) freeze.matches(c.tensor->name);  // a buffer is frozen already
-  apply_freeze(freeze, train, plan);
+  apply_freeze(model.training, freeze, train, plan);
   batch_norms.report(options);
   refuse_folded(plan);
   report_folded(model.metadata, plan);

@@ -27,7 +27,7 @@ struct Use {
   int input = 0;
 };
 
-// Readers of each value in the top-level graph.
+// Readers of each value.
 using UseMap = std::map<std::string, std::vector<Use>>;
 
 struct RolePlan {
@@ -47,7 +47,7 @@ RolePlan plan_roles(const OnnxModel& model, WeightFiles& files, const ImportOpti
 
 // The steps of plan_roles.
 void make_parameter(Candidate& c, const ImportOptions& options, RolePlan& plan);  // of a candidate with that role, or a problem
-UseMap find_uses(const OnnxGraph& graph);
+UseMap find_uses(const OnnxGraph& graph, bool inside_nodes = true);
 // Values from which a gradient path leads to a wanted one.
 std::set<std::string> gradient_values(const OnnxGraph& graph, const std::set<std::string>& wanted);
 struct TieOptions {

@@ -57,6 +57,7 @@ bool SameSamples::node_holds(const Node& node, ValueId id, int axis, int64_t str
     }
     case OpKind::transpose: return holds(x, static_cast<int>(node.attributes.get_ints(Attr::permutation)[axis]), stride);
     case OpKind::slice: return shape(x)[axis] == shape(id)[axis] && holds(x, axis, stride);
+    case OpKind::slice_grad: return shape(x)[axis] == shape(id)[axis] && holds(x, axis, stride);
     case OpKind::concat: return joined_hold(node, rank(id), axis, stride);
     case OpKind::softmax:
     case OpKind::layer_norm:
@@ -86,9 +87,11 @@ bool SameSamples::joined_hold(const Node& node, int rank, int axis, int64_t stri
 
 bool SameSamples::gathered_holds(const Node& node, int axis, int64_t stride) {
   const int first = static_cast<int>(node.attributes.get_int(Attr::axis)), many = rank(node.inputs[1]);
+  const int shared = node.attributes.has(Attr::axes) ? static_cast<int>(node.attributes.get_ints(Attr::axes).size()) : 0;
+  if (axis < shared && !holds(node.inputs[1], axis, stride)) return false;
   if (axis < first) return holds(node.inputs[0], axis, stride);
-  if (axis < first + many) return holds(node.inputs[1], axis - first, stride);
-  return holds(node.inputs[0], axis - many + 1, stride);
+  if (axis < first + many - shared) return holds(node.inputs[1], axis - first + shared, stride);
+  return holds(node.inputs[0], axis - many + shared + 1, stride);
 }
 
 bool SameSamples::product_holds(const Node& node, int rank, int axis, int64_t stride) {

@@ -62,12 +62,20 @@ class Tracker {
       case OpKind::reduce_sum:
       case OpKind::reduce_mean:
       case OpKind::reduce_max: return reduced(node, x);
+      case OpKind::reduce_prod: return reduced(node, x).kind == Kind::folded ? meet(node) : reduced(node, x);
+      case OpKind::arg_max:
+      case OpKind::cumsum:
+      case OpKind::top_k: return along_axis(node, x);
+      case OpKind::slice_grad: return placed(node, x);
       case OpKind::softmax:
       case OpKind::layer_norm:
       case OpKind::rms_norm: return x.kind == Kind::axis && x.axis + 1 == rank(in[0]) ? meet(node) : aligned(node, node.outputs[output]);
       case OpKind::matmul: return product(node);
       case OpKind::concat: return concatenated(node);
       case OpKind::gather: return gathered(node, x, axes_[in[1]]);
+      case OpKind::gather_grad:
+        return x.kind == Kind::axis && x.axis < node.attributes.get_int(Attr::axis) ? aligned_rows(node, x) : meet(node);
+      case OpKind::scatter: return scattered(node);
       case OpKind::attention: return attended(node);
       case OpKind::batch_norm: return normalized(node, output);
       case OpKind::cross_entropy: return entropy(node, output);
@@ -158,17 +166,62 @@ class Tracker {
     return whole ? result : meet(node);
   }
 
-  SampleAxis gathered(const Node& node, SampleAxis table, SampleAxis indices) const {
+  // Each line along the axis by itself.
+  SampleAxis along_axis(const Node& node, SampleAxis x) const {
     const int axis = static_cast<int>(node.attributes.get_int(Attr::axis));
+    if (x.kind != Kind::axis) return x;
+    if (x.axis == axis) return meet(node);
+    if (x.axis > axis) x.axis += rank(node.outputs[0]) - rank(node.inputs[0]);
+    return x;
+  }
+
+  SampleAxis placed(const Node& node, SampleAxis x) const {
+    if (x.kind != Kind::axis) return x;
+    return shape(node.outputs[0])[x.axis] == shape(node.inputs[0])[x.axis] && node.attributes.get_ints(Attr::steps)[x.axis] == 1
+               ? x
+               : meet(node);
+  }
+
+  bool all_alike(const Node& node, SampleAxis where) {
+    return samples_ == 1 || std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId in) {
+             return !is(in, Kind::none) || where.axis >= rank(in) || same_.holds(in, where.axis, where.stride);
+           });
+  }
+
+  // Samples in front of the rows that are picked, alike for indices of their own and for those that all share.
+  SampleAxis aligned_rows(const Node& node, SampleAxis where) {
+    const bool own = node.attributes.has(Attr::axes) && where.axis < static_cast<int>(node.attributes.get_ints(Attr::axes).size());
+    return !own || all_alike(node, where) ? where : meet(node);
+  }
+
+  SampleAxis gathered(const Node& node, SampleAxis table, SampleAxis indices) {
+    const int axis = static_cast<int>(node.attributes.get_int(Attr::axis));
+    const int shared = node.attributes.has(Attr::axes) ? static_cast<int>(node.attributes.get_ints(Attr::axes).size()) : 0;
+    const auto leads = [&](const SampleAxis& a) { return a.kind == Kind::axis && a.axis < shared; };
+    if (leads(table) || leads(indices)) {
+      const SampleAxis result = joined(node, table, indices);
+      return result.kind == Kind::axis ? aligned_rows(node, result) : result;
+    }
     if (table.kind == Kind::none) {
-      if (indices.kind == Kind::axis) indices.axis += axis;
+      if (indices.kind == Kind::axis) indices.axis += axis - shared;
       return indices;
     }
     if (indices.kind != Kind::none) return joined(node, table, indices).kind == Kind::folded ? kFolded : meet(node);
     if (table.kind != Kind::axis) return table;
     if (table.axis == axis) return meet(node);
-    if (table.axis > axis) table.axis += rank(node.inputs[1]) - 1;
+    if (table.axis > axis) table.axis += rank(node.inputs[1]) - shared - 1;
     return table;
+  }
+
+  // In front of the rows that are written, or inside them.
+  SampleAxis scattered(const Node& node) {
+    const int rows = rank(node.inputs[1]) - 1;
+    const SampleAxis indices = axes_[node.inputs[1]];
+    SampleAxis result = joined(node, axes_[node.inputs[0]], axes_[node.inputs[2]]);
+    if (result.kind != Kind::axis || result.axis <= rows) result = joined(node, result, indices);
+    if (result.kind != Kind::axis) return result;
+    const bool inside = result.axis > rows && indices.kind == Kind::none;
+    return (result.axis < rows || inside) && all_alike(node, result) ? result : meet(node);
   }
 
   // Samples may lie on the batch, or on the heads where each has its own keys.
@@ -178,17 +231,17 @@ class Tracker {
     return result.axis == 1 && shape(node.inputs[0])[1] == shape(node.inputs[1])[1] ? result : meet(node);
   }
 
+  // One weight for all samples of the batch.
+  SampleAxis convolved(const Node& node, SampleAxis x) const {
+    if (!is(node.inputs[1], Kind::none)) return meet(node);
+    return x.kind == Kind::axis && x.axis > 0 ? meet(node) : x;
+  }
+
   // Statistics of a batch bring its samples together, which a model in training mode means to do: each stays at its place.
   SampleAxis normalized(const Node& node, int output) const {
     const SampleAxis x = axes_[node.inputs[0]];
     const bool apart = x.kind == Kind::axis && x.axis != 1 && is(node.inputs[1], Kind::none) && is(node.inputs[2], Kind::none);
     return apart && output == 0 ? x : meet(node);
-  }
-
-  // One weight for all samples of the batch.
-  SampleAxis convolved(const Node& node, SampleAxis x) const {
-    if (!is(node.inputs[1], Kind::none)) return meet(node);
-    return x.kind == Kind::axis && x.axis > 0 ? meet(node) : x;
   }
 
   SampleAxis entropy(const Node& node, int output) {

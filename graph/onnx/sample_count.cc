@@ -131,11 +131,17 @@ class Comparison {
     }
   }
 
+  // Of a gather: where table and indices go through samples together.
+  static int shared_axes(const Node& node) {
+    return node.attributes.has(Attr::axes) ? static_cast<int>(node.attributes.get_ints(Attr::axes).size()) : 0;
+  }
+
   // Samples apart, or brought together by this node.
   void with_samples(const Node& node, const Node& twin, const std::vector<Trace>& reads, ValueId id) const {
     const Trace shape = compare_shapes(once_.graph.values[id].shape, twice_.graph.values[twins_[id]].shape);
     const bool counted = std::any_of(reads.begin(), reads.end(), [](const Trace& trace) { return trace.counted; });
-    const bool longer_table = node.op == OpKind::gather && once_.axes[node.inputs[0]].kind == Kind::none && reads[0].doubled >= 0;
+    const bool longer_table =
+        node.op == OpKind::gather && once_.axes[node.inputs[0]].kind == Kind::none && reads[0].doubled >= shared_axes(node);
     if (counted || longer_table || shape.counted || shape.doubled != once_.axes[id].axis ||
         !same_attributes(node.attributes, twin.attributes, shape.doubled))
       refuse(node);

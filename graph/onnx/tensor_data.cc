@@ -64,6 +64,11 @@ void convert(int type, const std::string& bytes, HostTensor& out) {
     case kOnnxUint16: return fill_ints<uint16_t>(out, bytes);
     case kOnnxInt16: return fill_ints<int16_t>(out, bytes);
     case kOnnxInt32: return fill_ints<int32_t>(out, bytes);
+    case kOnnxUint32: return fill_ints<uint32_t>(out, bytes);
+    case kOnnxUint64:
+      for (int64_t i = 0; i < n; ++i)
+        if (element<int64_t>(bytes, i) < 0) throw Error("holds a uint64 above 2^63, which is not supported");
+      return fill_ints<int64_t>(out, bytes);
     default: return fill_ints<int64_t>(out, bytes);
   }
 }
@@ -82,7 +87,9 @@ std::optional<DType> graph_dtype(int type, DType precision) {
     case kOnnxDouble:
     case kOnnxFloat16:
     case kOnnxBfloat16: return precision;
-    case kOnnxInt64: return DType::i64;
+    case kOnnxInt64:
+    case kOnnxUint32:
+    case kOnnxUint64: return DType::i64;
     case kOnnxInt32:
     case kOnnxInt16:
     case kOnnxInt8:

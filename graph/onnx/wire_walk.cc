@@ -152,8 +152,8 @@ class Walk {
 
   void count(Frame& parent, Frame& frame) {
     const bool graph_of_model = parent.kind == Message::model && frame.kind == Message::graph;
-    const bool tensor_of_attribute = parent.kind == Message::attribute && frame.field == 5;
-    if (graph_of_model || tensor_of_attribute) {
+    const bool of_attribute = parent.kind == Message::attribute && (frame.field == 5 || frame.field == 6);
+    if (graph_of_model || of_attribute) {
       if (parent.once) fail("a field that may occur once occurs twice");
       parent.once = true;
     }
@@ -173,20 +173,35 @@ class Walk {
   void payload(int number, int64_t start, int64_t length) {
     if (number != 9 && number != 4 && number != 10) return;
     Frame& tensor = stack_.back();
-    const bool initializer = stack_.size() == 3 && tensor.field == 5;
-    const bool attribute = stack_.size() == 5 && tensor.field == 5 && stack_[3].kind == Message::attribute;
-    if (stack_[1].kind != Message::graph || (!initializer && !attribute)) return;
+    const TensorPath path = tensor_path();
+    if (path.empty()) return;
     if (tensor.once) fail("the data of one tensor comes in several pieces");
     tensor.once = true;
     const TensorPayload found{at_, length, length >= kStripBytes};
-    if (initializer)
-      model_.initializers[tensor.index] = found;
+    if (path.size() == 1)
+      model_.initializers[path[0]] = found;
+    else if (path.size() == 2)
+      model_.attributes[{path[0], path[1]}] = found;
     else
-      model_.attributes[{stack_[2].index, stack_[3].index}] = found;
+      model_.nested[path] = found;
     if (!found.stripped) return;
     const int64_t removed = at_ + length - start;
     edits_.push_back({start, removed, {}});
     tensor.removed += removed;
+  }
+
+  // Of the tensor that is open; empty: it stands where no weight is looked for.
+  TensorPath tensor_path() const {
+    if (stack_.back().field != 5 || stack_[1].kind != Message::graph) return {};
+    TensorPath path;
+    for (size_t i = 2; i < stack_.size(); ++i) {
+      const Frame& frame = stack_[i];
+      const bool graph = frame.kind == Message::graph && frame.field == 6;
+      if (!graph && frame.kind != Message::node && frame.kind != Message::attribute && frame.kind != Message::tensor) return {};
+      const bool initializer = frame.kind == Message::tensor && stack_[i - 1].kind == Message::graph;
+      if (frame.kind == Message::node || frame.kind == Message::attribute || initializer) path.push_back(frame.index);
+    }
+    return path;
   }
 
   void pop() {
@@ -224,6 +239,16 @@ class Walk {
 };
 
 }  // namespace
+
+const TensorPayload* WireModel::find(const TensorPath& path) const {
+  const auto known = [](const auto& map, const auto& key) {
+    const auto found = map.find(key);
+    return found == map.end() ? nullptr : &found->second;
+  };
+  if (path.size() == 1) return known(initializers, path[0]);
+  if (path.size() == 2) return known(attributes, std::pair{path[0], path[1]});
+  return known(nested, path);
+}
 
 WireModel walk_model(std::span<const std::byte> file) {
   if (file.empty()) throw Error("not a valid ONNX model: the file is empty; export or copy it again");

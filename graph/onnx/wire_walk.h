@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace zeroplan {
 
@@ -16,10 +17,16 @@ struct TensorPayload {
   bool stripped = false;  // left out of WireModel::stripped
 };
 
+// Place of a tensor: indices of node and attribute for each graph that it lies inside, then that of the initializer, or of the node
+// and the attribute that hold it.
+using TensorPath = std::vector<int>;
+
 struct WireModel {
-  std::string stripped;                       // the message without the payloads of kStripBytes or more in the top-level graph
+  std::string stripped;                       // the message without the payloads of kStripBytes or more in the graph and its subgraphs
   std::map<int, TensorPayload> initializers;  // by index in graph.initializer
   std::map<std::pair<int, int>, TensorPayload> attributes;  // by index in graph.node and in node.attribute
+  std::map<TensorPath, TensorPayload> nested;               // inside subgraphs
+  const TensorPayload* find(const TensorPath& path) const;  // nullptr: its data lies in no one piece
 };
 
 // Iterative, time and memory linear in the file. Throws Error where the bytes are no model or break a limit (limits.h).

@@ -1,9 +1,11 @@
 // Binary elementwise operators with NumPy broadcasting: a, b → y.
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/type_name.h"
 #include "graph/ops/definitions.h"
 #include "graph/ops/indexing.h"
 #include "graph/ops/rules.h"
@@ -23,6 +25,8 @@ std::vector<OutputType> infer_binary(const Graph& graph, const Node& node) {
     expect_dtype(a, DType::boolean, "a");
   else if (a.dtype == DType::boolean && node.op != OpKind::equal)
     throw Error(fmt::format("a '{}' is boolean, which {} does not take: insert a cast", a.name, op_name(node.op)));
+  else if (is_floating(a.dtype) && takes_integers_alone(node.op))
+    throw Error(fmt::format("a '{}' is {}, but {} takes integers alone", a.name, type_name(a.dtype), op_name(node.op)));
   return {{gives_boolean(node.op) ? DType::boolean : a.dtype, broadcast_shapes(a.shape, b.shape)}};
 }
 
@@ -46,6 +50,27 @@ int64_t integer_power(int64_t base, int64_t exponent) {
   return wrapped(result);
 }
 
+int64_t integer_remainder(OpKind op, int64_t a, int64_t b) {
+  if (b == 0) throw Error("integer remainder of a division by zero");
+  const int64_t rest = b == -1 ? 0 : a % b;
+  return op == OpKind::modulo && rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
+// Shifts by 64 or more, or by a negative number, leave nothing but the sign.
+int64_t bit_binary(OpKind op, int64_t a, int64_t b) {
+  const auto ua = static_cast<uint64_t>(a), ub = static_cast<uint64_t>(b);
+  switch (op) {
+    case OpKind::shift_left: return ub < 64 ? wrapped(ua << ub) : 0;
+    case OpKind::shift_right: return a >> std::min<uint64_t>(ub, 63);
+    case OpKind::bit_and: return a & b;
+    case OpKind::bit_or: return a | b;
+    case OpKind::bit_xor: return a ^ b;
+    default: break;
+  }
+  check(false, "an integer operand reached a floating-point operator");
+  return 0;
+}
+
 int64_t integer_binary(OpKind op, int64_t a, int64_t b) {
   const auto ua = static_cast<uint64_t>(a), ub = static_cast<uint64_t>(b);
   switch (op) {
@@ -65,10 +90,10 @@ int64_t integer_binary(OpKind op, int64_t a, int64_t b) {
     case OpKind::greater_equal: return a >= b;
     case OpKind::logical_and: return a && b;
     case OpKind::logical_or: return a || b;
-    default: break;
+    case OpKind::modulo:
+    case OpKind::remainder: return integer_remainder(op, a, b);
+    default: return bit_binary(op, a, b);
   }
-  check(false, "an integer operand reached a floating-point operator");
-  return 0;
 }
 
 void evaluate_binary(const Node& node, std::span<const HostTensor> in, std::span<HostTensor> out) {
@@ -172,6 +197,15 @@ void choice_vjp(VjpContext& c, OpKind better) {
 void maximum_vjp(VjpContext& c) { choice_vjp(c, OpKind::greater); }
 void minimum_vjp(VjpContext& c) { choice_vjp(c, OpKind::less); }
 
+// y = a - n b with whole n = (a - y) / b, which is constant between the jumps.
+void remainder_vjp(VjpContext& c) {
+  const ValueId dy = c.output_gradient();
+  if (c.needs(0)) set_summed(c, 0, dy);
+  if (!c.needs(1)) return;
+  const ValueId whole = emit(c, OpKind::div, emit(c, OpKind::sub, c.input(0), c.output(0)), c.input(1));
+  set_summed(c, 1, negate(c, emit(c, OpKind::mul, dy, c.build.add(OpKind::round, {whole}))));
+}
+
 OpDef binary_def(void (*vjp)(VjpContext&)) {
   OpDef def;
   def.infer = infer_binary;
@@ -204,6 +238,13 @@ OpDef less_equal_def() { return binary_def(zero_vjp); }
 OpDef greater_equal_def() { return binary_def(zero_vjp); }
 OpDef logical_and_def() { return binary_def(zero_vjp); }
 OpDef logical_or_def() { return binary_def(zero_vjp); }
+OpDef modulo_def() { return binary_def(remainder_vjp); }
+OpDef remainder_def() { return binary_def(remainder_vjp); }
+OpDef shift_left_def() { return binary_def(zero_vjp); }
+OpDef shift_right_def() { return binary_def(zero_vjp); }
+OpDef bit_and_def() { return binary_def(zero_vjp); }
+OpDef bit_or_def() { return binary_def(zero_vjp); }
+OpDef bit_xor_def() { return binary_def(zero_vjp); }
 OpDef relu_grad_def() { return gradient_def(); }
 OpDef gelu_grad_def() { return gradient_def(); }
 OpDef silu_grad_def() { return gradient_def(); }

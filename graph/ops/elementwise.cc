@@ -70,8 +70,8 @@ double flops(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-// Not cast: a register has no type of its own.
-bool is_elementwise(OpKind op) { return op != OpKind::cast && elementwise_arity(op) > 0; }
+// Not cast: a register has no type of its own; it is floating-point.
+bool is_elementwise(OpKind op) { return op != OpKind::cast && !takes_integers_alone(op) && elementwise_arity(op) > 0; }
 
 OpDef elementwise_def() {
   OpDef def;

@@ -1,4 +1,4 @@
-// reduce_sum, reduce_mean, reduce_max: x → y over `axes` (sorted, non-negative); kept as size 1 with keepdims.
+// reduce_sum, reduce_mean, reduce_max, reduce_prod: x → y over `axes` (sorted, non-negative); kept as size 1 with keepdims.
 #include <algorithm>
 #include <cmath>
 
@@ -36,7 +36,8 @@ std::vector<OutputType> infer(const Graph& graph, const Node& node) {
   const Value& x = operand(graph, node, 0, "x");
   if (!is_integer(x.dtype) || node.op == OpKind::reduce_mean) floating_operand(graph, node, 0, "x");
   check_axes(node, x);
-  if (node.op != OpKind::reduce_sum && elements(x.shape) == 0) throw Error(fmt::format("x '{}' has no elements", x.name));
+  const bool needs_one = node.op == OpKind::reduce_mean || node.op == OpKind::reduce_max;
+  if (needs_one && elements(x.shape) == 0) throw Error(fmt::format("x '{}' has no elements", x.name));
   if (keepdims(node)) return {{x.dtype, kept_shape(node, x.shape)}};
   Shape shape;
   for (size_t i = 0; i < x.shape.size(); ++i)
@@ -48,12 +49,14 @@ std::vector<OutputType> infer(const Graph& graph, const Node& node) {
 template <typename T, typename Read>
 std::vector<T> accumulate(const Node& node, const HostTensor& x, int64_t count, Read read) {
   const Shape kept = kept_shape(node, x.shape());
-  std::vector<T> result(count, T{});
+  std::vector<T> result(count, node.op == OpKind::reduce_prod ? T{1} : T{});
   std::vector<bool> seen(count, false);
   for_each_index(x.shape(), [&](const Index& index, int64_t n) {
     const int64_t k = broadcast_index(index, kept);
     const T value = read(n);
-    if (node.op != OpKind::reduce_max)
+    if (node.op == OpKind::reduce_prod)
+      result[k] *= value;
+    else if (node.op != OpKind::reduce_max)
       result[k] += value;
     else if (!seen[k] || value > result[k] || value != value)
       result[k] = value;
@@ -62,11 +65,15 @@ std::vector<T> accumulate(const Node& node, const HostTensor& x, int64_t count, 
   return result;
 }
 
+std::vector<int64_t> wrapped(const std::vector<uint64_t>& bits) { return {bits.begin(), bits.end()}; }
+
 void evaluate(const Node& node, std::span<const HostTensor> in, std::span<HostTensor> out) {
   const HostTensor& x = in[0];
   const int64_t count = out[0].count();
   if (is_integer(x.dtype())) {
-    const auto sums = accumulate<int64_t>(node, x, count, [&](int64_t i) { return x.get_int(i); });
+    const auto sums = node.op == OpKind::reduce_max
+                          ? accumulate<int64_t>(node, x, count, [&](int64_t i) { return x.get_int(i); })
+                          : wrapped(accumulate<uint64_t>(node, x, count, [&](int64_t i) { return static_cast<uint64_t>(x.get_int(i)); }));
     for (int64_t i = 0; i < count; ++i) out[0].set_int(i, sums[i]);
     return;
   }
@@ -101,6 +108,23 @@ void max_vjp(VjpContext& c) {
   c.set(0, c.build.add(OpKind::mul, {mask, c.build.add(OpKind::div, {dy, ties})}));
 }
 
+// dy · the product of all other factors, right also where some of them are zero.
+void prod_vjp(VjpContext& c) {
+  const ValueId x = c.input(0);
+  const Shape shape = c.build.shape(x);
+  const DType dtype = c.build.dtype(x);
+  const ValueId zero = c.build.scalar(0, dtype), one = c.build.scalar(1, dtype);
+  const Attributes kept = {{Attr::axes, axes_of(c.node)}, {Attr::keepdims, int64_t{1}}};
+  const ValueId is_zero = c.build.add(OpKind::equal, {x, zero});
+  const ValueId mask = c.build.add(OpKind::cast, {is_zero}, {{Attr::dtype, dtype_value(dtype)}});
+  const ValueId rest = c.build.add(OpKind::where, {is_zero, one, x});
+  const ValueId product = c.build.add(OpKind::reduce_prod, {rest}, kept);
+  const ValueId others = c.build.add(OpKind::sub, {c.build.add(OpKind::reduce_sum, {mask}, kept), mask});
+  const ValueId dy = c.build.reshape(c.output_gradient(), kept_shape(c.node, shape));
+  const ValueId slope = c.build.add(OpKind::div, {c.build.add(OpKind::mul, {dy, product}), rest});
+  c.set(0, c.build.add(OpKind::where, {c.build.add(OpKind::equal, {others, zero}), slope, zero}));
+}
+
 double flops(const Graph& graph, const Node& node) { return static_cast<double>(elements(graph.values[node.inputs[0]].shape)); }
 
 OpDef reduce_def(void (*vjp)(VjpContext&)) {
@@ -118,5 +142,6 @@ OpDef reduce_def(void (*vjp)(VjpContext&)) {
 OpDef reduce_sum_def() { return reduce_def(sum_vjp); }
 OpDef reduce_mean_def() { return reduce_def(mean_vjp); }
 OpDef reduce_max_def() { return reduce_def(max_vjp); }
+OpDef reduce_prod_def() { return reduce_def(prod_vjp); }
 
 }  // namespace zeroplan

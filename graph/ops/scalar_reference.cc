@@ -37,6 +37,32 @@ double gelu_slope(double x, int approximate) {
   return 0.5 * (1 + std::erf(x / std::numbers::sqrt2)) + x * density;
 }
 
+// Sign of the divisor, as in Python; a zero has it too.
+double modulo(double a, double b) {
+  const double rest = std::fmod(a, b);
+  if (rest == 0) return std::copysign(0.0, b);
+  return (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
+double trigonometric(OpKind op, double x) {
+  switch (op) {
+    case OpKind::sin: return std::sin(x);
+    case OpKind::cos: return std::cos(x);
+    case OpKind::tan: return std::tan(x);
+    case OpKind::asin: return std::asin(x);
+    case OpKind::acos: return std::acos(x);
+    case OpKind::atan: return std::atan(x);
+    case OpKind::sinh: return std::sinh(x);
+    case OpKind::cosh: return std::cosh(x);
+    case OpKind::asinh: return std::asinh(x);
+    case OpKind::acosh: return std::acosh(x);
+    case OpKind::atanh: return std::atanh(x);
+    default: break;
+  }
+  check(false, "not a unary operator");
+  return 0;
+}
+
 double unary(OpKind op, double x, int approximate) {
   switch (op) {
     case OpKind::neg: return -x;
@@ -46,8 +72,6 @@ double unary(OpKind op, double x, int approximate) {
     case OpKind::reciprocal: return 1 / x;
     case OpKind::exp: return std::exp(x);
     case OpKind::log: return std::log(x);
-    case OpKind::sin: return std::sin(x);
-    case OpKind::cos: return std::cos(x);
     case OpKind::tanh: return std::tanh(x);
     case OpKind::sigmoid: return sigmoid(x);
     case OpKind::erf: return std::erf(x);
@@ -56,10 +80,11 @@ double unary(OpKind op, double x, int approximate) {
     case OpKind::silu: return x * sigmoid(x);
     case OpKind::logical_not: return x == 0;
     case OpKind::is_nan: return std::isnan(x);
-    default: break;
+    case OpKind::ceil: return std::ceil(x);
+    case OpKind::floor: return std::floor(x);
+    case OpKind::round: return std::nearbyint(x);  // half to even
+    default: return trigonometric(op, x);
   }
-  check(false, "not a unary operator");
-  return 0;
 }
 
 // The *_grad ops: a = dy, b = x (tanh_grad, sigmoid_grad: y).
@@ -92,6 +117,8 @@ double binary(OpKind op, double a, double b, int approximate) {
     case OpKind::greater_equal: return a >= b;
     case OpKind::logical_and: return a != 0 && b != 0;
     case OpKind::logical_or: return a != 0 || b != 0;
+    case OpKind::modulo: return modulo(a, b);
+    case OpKind::remainder: return std::fmod(a, b);
     default: return gradient(op, a, b, approximate);
   }
 }
@@ -112,6 +139,17 @@ double scalar_reference(OpKind op, double a, double b, double c, int approximate
 int elementwise_arity(OpKind op) { return kArity[static_cast<size_t>(op)]; }
 
 bool has_tanh_form(OpKind op) { return op == OpKind::gelu || op == OpKind::gelu_grad; }
+
+bool takes_integers_alone(OpKind op) {
+  switch (op) {
+    case OpKind::shift_left:
+    case OpKind::shift_right:
+    case OpKind::bit_and:
+    case OpKind::bit_or:
+    case OpKind::bit_xor: return true;
+    default: return false;
+  }
+}
 
 bool gives_boolean(OpKind op) {
   switch (op) {

@@ -12,5 +12,7 @@ int elementwise_arity(OpKind op);
 bool has_tanh_form(OpKind op);
 // Comparisons, logical ops and is_nan: the result is boolean.
 bool gives_boolean(OpKind op);
+// Shifts and operators on bits: not for floating-point numbers.
+bool takes_integers_alone(OpKind op);
 
 }  // namespace zeroplan

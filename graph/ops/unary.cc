@@ -93,6 +93,25 @@ void erf_vjp(VjpContext& c) {  // dy · 2/√π · exp(-x²)
   const ValueId scale = c.build.scalar(1.1283791670955126, c.build.dtype(c.input(0)));
   c.set(0, times(c, c.output_gradient(), times(c, bell, scale)));
 }
+// The rounding ops pass no gradient, or with straight_through all of it, as if they were not there.
+void rounding_vjp(VjpContext& c) {
+  if (c.node.attributes.get_int(Attr::straight_through, 0) != 0) c.set(0, c.output_gradient());
+}
+
+ValueId plus(VjpContext& c, ValueId a, double b) { return c.build.add(OpKind::add, {a, c.build.scalar(b, c.build.dtype(a))}); }
+ValueId square_of(VjpContext& c, ValueId x) { return times(c, x, x); }
+ValueId one_less_square(VjpContext& c) { return plus(c, c.build.add(OpKind::neg, {square_of(c, c.input(0))}), 1); }
+void set_quotient(VjpContext& c, ValueId divisor) { c.set(0, c.build.add(OpKind::div, {c.output_gradient(), divisor})); }
+
+void tan_vjp(VjpContext& c) { c.set(0, times(c, c.output_gradient(), plus(c, square_of(c, c.output(0)), 1))); }
+void asin_vjp(VjpContext& c) { set_quotient(c, c.build.add(OpKind::sqrt, {one_less_square(c)})); }
+void acos_vjp(VjpContext& c) { set_quotient(c, c.build.add(OpKind::neg, {c.build.add(OpKind::sqrt, {one_less_square(c)})})); }
+void atan_vjp(VjpContext& c) { set_quotient(c, plus(c, square_of(c, c.input(0)), 1)); }
+void sinh_vjp(VjpContext& c) { c.set(0, times(c, c.output_gradient(), c.build.add(OpKind::cosh, {c.input(0)}))); }
+void cosh_vjp(VjpContext& c) { c.set(0, times(c, c.output_gradient(), c.build.add(OpKind::sinh, {c.input(0)}))); }
+void asinh_vjp(VjpContext& c) { set_quotient(c, c.build.add(OpKind::sqrt, {plus(c, square_of(c, c.input(0)), 1)})); }
+void acosh_vjp(VjpContext& c) { set_quotient(c, c.build.add(OpKind::sqrt, {plus(c, square_of(c, c.input(0)), -1)})); }
+void atanh_vjp(VjpContext& c) { set_quotient(c, one_less_square(c)); }
 void tanh_vjp(VjpContext& c) { c.set(0, c.build.add(OpKind::tanh_grad, {c.output_gradient(), c.output(0)})); }
 void sigmoid_vjp(VjpContext& c) { c.set(0, c.build.add(OpKind::sigmoid_grad, {c.output_gradient(), c.output(0)})); }
 void relu_vjp(VjpContext& c) { c.set(0, c.build.add(OpKind::relu_grad, {c.output_gradient(), c.input(0)})); }
@@ -128,6 +147,18 @@ OpDef exp_def() { return unary_def(infer_floating, exp_vjp); }
 OpDef log_def() { return unary_def(infer_floating, log_vjp); }
 OpDef sin_def() { return unary_def(infer_floating, sin_vjp); }
 OpDef cos_def() { return unary_def(infer_floating, cos_vjp); }
+OpDef tan_def() { return unary_def(infer_floating, tan_vjp); }
+OpDef asin_def() { return unary_def(infer_floating, asin_vjp); }
+OpDef acos_def() { return unary_def(infer_floating, acos_vjp); }
+OpDef atan_def() { return unary_def(infer_floating, atan_vjp); }
+OpDef sinh_def() { return unary_def(infer_floating, sinh_vjp); }
+OpDef cosh_def() { return unary_def(infer_floating, cosh_vjp); }
+OpDef asinh_def() { return unary_def(infer_floating, asinh_vjp); }
+OpDef acosh_def() { return unary_def(infer_floating, acosh_vjp); }
+OpDef atanh_def() { return unary_def(infer_floating, atanh_vjp); }
+OpDef ceil_def() { return unary_def(infer_floating, rounding_vjp); }
+OpDef floor_def() { return unary_def(infer_floating, rounding_vjp); }
+OpDef round_def() { return unary_def(infer_floating, rounding_vjp); }
 OpDef tanh_def() { return unary_def(infer_floating, tanh_vjp); }
 OpDef sigmoid_def() { return unary_def(infer_floating, sigmoid_vjp); }
 OpDef erf_def() { return unary_def(infer_floating, erf_vjp); }

@@ -39,4 +39,7 @@ inline int64_t norm_grad_chunk_start(int64_t chunk, int64_t rows) {
 // cross_entropy: one loss per row, in double, so that the sum is folded in row order.
 inline int64_t cross_entropy_workspace(int64_t rows) { return workspace_round(rows * static_cast<int64_t>(sizeof(double))); }
 
+// top_k: per thread the numbers of the elements of one line.
+inline int64_t top_k_thread_bytes(int64_t size) { return workspace_round(size * static_cast<int64_t>(sizeof(int64_t))); }
+
 }  // namespace zeroplan

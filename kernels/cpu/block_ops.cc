@@ -44,14 +44,35 @@ void pow_block(const T* a, const T* b, const T* c, T* y, int64_t n) {
 }
 
 template <typename T>
+BlockFn<T> library(OpKind op) {
+  switch (op) {
+    case OpKind::sin: return unary_block<T, Sin>;
+    case OpKind::cos: return unary_block<T, Cos>;
+    case OpKind::ceil: return unary_block<T, Ceil>;
+    case OpKind::floor: return unary_block<T, Floor>;
+    case OpKind::round: return unary_block<T, RoundHalfEven>;
+    case OpKind::tan: return unary_block<T, Tan>;
+    case OpKind::asin: return unary_block<T, Asin>;
+    case OpKind::acos: return unary_block<T, Acos>;
+    case OpKind::atan: return unary_block<T, Atan>;
+    case OpKind::sinh: return unary_block<T, Sinh>;
+    case OpKind::cosh: return unary_block<T, Cosh>;
+    case OpKind::asinh: return unary_block<T, Asinh>;
+    case OpKind::acosh: return unary_block<T, Acosh>;
+    case OpKind::atanh: return unary_block<T, Atanh>;
+    case OpKind::modulo: return binary_block<T, Modulo>;
+    case OpKind::remainder: return binary_block<T, Remainder>;
+    default: return nullptr;
+  }
+}
+
+template <typename T>
 BlockFn<T> transcendental(OpKind op, bool approximate) {
   switch (op) {
     case OpKind::sqrt: return unary_block<T, Sqrt>;
     case OpKind::reciprocal: return unary_block<T, Reciprocal>;
     case OpKind::exp: return unary_block<T, Exp>;
     case OpKind::log: return unary_block<T, Log>;
-    case OpKind::sin: return unary_block<T, Sin>;
-    case OpKind::cos: return unary_block<T, Cos>;
     case OpKind::tanh: return unary_block<T, Tanh>;
     case OpKind::sigmoid: return unary_block<T, Sigmoid>;
     case OpKind::erf: return unary_block<T, Erf>;
@@ -109,6 +130,7 @@ BlockFn<T> block_function(OpKind op, int64_t approximate) {
   BlockFn<T> found = logical<T>(op);
   if (!found) found = arithmetic<T>(op);
   if (!found) found = transcendental<T>(op, approximate != 0);
+  if (!found) found = library<T>(op);
   check(found != nullptr, "not an elementwise operator");
   return found;
 }

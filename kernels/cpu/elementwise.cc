@@ -21,15 +21,15 @@ void run_single(OpKind op, const KernelArgs& args) {
   run_chain(chain, args.inputs, args.outputs[0], args.threads);
 }
 
-// Computed in the type of the operands; boolean and bytes as float, which is exact for them.
+// Computed in the type of the operands; integers in 64 bits, boolean as float, which is exact for it.
 void run_elementwise_op(OpKind op, const KernelArgs& args) {
   const DType dtype = args.inputs[args.input_count - 1].dtype;  // where: not the condition
   switch (dtype) {
     case DType::f64: return run_single<double>(op, args);
     case DType::i64:
-    case DType::i32: return run_single<int64_t>(op, args);
+    case DType::i32:
+    case DType::u8: return run_single<int64_t>(op, args);
     case DType::f32:
-    case DType::u8:
     case DType::boolean: return run_single<float>(op, args);
   }
   unhandled_dtype(dtype);
@@ -73,6 +73,18 @@ ZP_SINGLE(exp)
 ZP_SINGLE(log)
 ZP_SINGLE(sin)
 ZP_SINGLE(cos)
+ZP_SINGLE(ceil)
+ZP_SINGLE(floor)
+ZP_SINGLE(round)
+ZP_SINGLE(tan)
+ZP_SINGLE(asin)
+ZP_SINGLE(acos)
+ZP_SINGLE(atan)
+ZP_SINGLE(sinh)
+ZP_SINGLE(cosh)
+ZP_SINGLE(asinh)
+ZP_SINGLE(acosh)
+ZP_SINGLE(atanh)
 ZP_SINGLE(tanh)
 ZP_SINGLE(sigmoid)
 ZP_SINGLE(erf)
@@ -96,6 +108,13 @@ ZP_SINGLE(less_equal)
 ZP_SINGLE(greater_equal)
 ZP_SINGLE(logical_and)
 ZP_SINGLE(logical_or)
+ZP_SINGLE(modulo)
+ZP_SINGLE(remainder)
+ZP_SINGLE(shift_left)
+ZP_SINGLE(shift_right)
+ZP_SINGLE(bit_and)
+ZP_SINGLE(bit_or)
+ZP_SINGLE(bit_xor)
 ZP_SINGLE(relu_grad)
 ZP_SINGLE(gelu_grad)
 ZP_SINGLE(silu_grad)

@@ -26,6 +26,13 @@ BlockFn<int64_t> block_function<int64_t>(OpKind op, int64_t) {
     case OpKind::mul: return integer_block<IntMul>;
     case OpKind::div: return integer_block<IntDiv>;
     case OpKind::pow: return integer_block<IntPow>;
+    case OpKind::modulo: return integer_block<IntModulo>;
+    case OpKind::remainder: return integer_block<IntRemainder>;
+    case OpKind::shift_left: return integer_block<IntShiftLeft>;
+    case OpKind::shift_right: return integer_block<IntShiftRight>;
+    case OpKind::bit_and: return integer_block<IntAnd>;
+    case OpKind::bit_or: return integer_block<IntOr>;
+    case OpKind::bit_xor: return integer_block<IntXor>;
     case OpKind::maximum: return integer_block<IntMaximum>;
     case OpKind::minimum: return integer_block<IntMinimum>;
     case OpKind::equal: return integer_block<IntEqual>;

@@ -1,4 +1,4 @@
-// reduce_sum, reduce_mean, reduce_max over any axes of a strided operand.
+// reduce_sum, reduce_mean, reduce_max, reduce_prod over any axes of a strided operand.
 #include <algorithm>
 #include <limits>
 
@@ -13,6 +13,8 @@ namespace {
 
 constexpr int64_t kSumRun = 4096;    // elements added in lanes before the sum moves on in double
 constexpr int64_t kColumnRows = 16;  // rows added in T before the sum moves on in double
+constexpr int64_t kFewTerms = 8;     // results of at most that many elements are made side by side,
+constexpr int64_t kFewResults = 64;  // this many at a time
 
 // The operand cut into the axes that stay (in the order of y) and those that are reduced.
 struct ReduceSpaces {
@@ -41,6 +43,7 @@ ReduceSpaces split_axes(const KernelArgs& args) {
 }
 
 struct SumOp {
+  static constexpr bool kInLanes = true;
   template <typename V>
   static ZP_INLINE V join(V a, V b) {
     return a + b;
@@ -51,6 +54,7 @@ struct SumOp {
   }
 };
 struct MaxOp {
+  static constexpr bool kInLanes = true;
   static ZP_INLINE float join(float a, float b) { return a > b || a != a ? a : b; }
   static ZP_INLINE double join(double a, double b) { return a > b || a != a ? a : b; }
   static ZP_INLINE int64_t join(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -64,6 +68,17 @@ struct MaxOp {
       return -std::numeric_limits<T>::infinity();
     else
       return std::numeric_limits<T>::min();
+  }
+};
+
+// Factors are joined one by one in double: a run of small ones would vanish in the type of the operand.
+struct ProdOp {
+  static constexpr bool kInLanes = false;
+  static ZP_INLINE double join(double a, double b) { return a * b; }
+  static ZP_INLINE int64_t join(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b)); }
+  template <typename T>
+  static T start() {
+    return T(1);
   }
 };
 
@@ -83,7 +98,7 @@ Wide reduce_one(const Space& reduced, const T* x) {
   OuterIndex index(reduced, 0);
   for (int64_t o = 0; o < outer; ++o, index.next()) {
     const T* run = x + index.offset(0);
-    if constexpr (std::is_floating_point_v<T>) {
+    if constexpr (std::is_floating_point_v<T> && Op::kInLanes) {
       if (stride == 1) {
         for (int64_t i = 0; i < inner; i += kSumRun) {
           const int64_t n = std::min(kSumRun, inner - i);
@@ -128,19 +143,38 @@ void reduce_columns(const Space& reduced, const T* x, T* y, int64_t n, double di
   for (int64_t i = 0; i < n; ++i) y[i] = static_cast<T>(result[i] / divisor);
 }
 
+// n <= kFewResults neighbours of y, whose elements lie `stride` apart in x: term by term.
+template <typename Op, typename T, typename Wide>
+void reduce_few(const Space& reduced, const T* x, int64_t stride, T* y, int64_t n, double divisor) {
+  Wide total[kFewResults];
+  for (int64_t i = 0; i < n; ++i) total[i] = Op::template start<Wide>();
+  OuterIndex index(reduced, 0);
+  for (int64_t o = 0; o < reduced.outer(); ++o, index.next()) {
+    for (int64_t r = 0; r < reduced.inner(); ++r) {
+      const T* from = x + index.offset(0) + r * reduced.inner_stride(0);
+      for (int64_t i = 0; i < n; ++i) total[i] = Op::join(total[i], static_cast<Wide>(from[i * stride]));
+    }
+  }
+  for (int64_t i = 0; i < n; ++i) y[i] = static_cast<T>(std::is_floating_point_v<T> ? total[i] / static_cast<Wide>(divisor) : total[i]);
+}
+
 // y contiguous, in the order of the kept axes.
 template <typename Op, typename T, typename Wide>
 void reduce(const ReduceSpaces& s, const T* x, T* y, double divisor, int threads) {
   const int64_t inner = s.kept.inner(), stride = s.kept.inner_stride(0);
-  const bool columns = stride == 1 && inner > 1 && s.reduced.inner_stride(0) != 1 && std::is_floating_point_v<T>;
-  const int64_t width = columns ? 4 * kLanes : 1, pieces = (inner + width - 1) / width;
+  constexpr bool kLaned = std::is_floating_point_v<T> && Op::kInLanes;
+  const bool columns = kLaned && stride == 1 && inner > 1 && s.reduced.inner_stride(0) != 1;
+  const bool few = !columns && inner > 1 && s.divisor <= kFewTerms;
+  const int64_t width = columns ? 4 * kLanes : few ? kFewResults : 1, pieces = (inner + width - 1) / width;
   parallel_ranges(threads, s.kept.outer() * pieces, 1, [&](int64_t begin, int64_t end) {
     OuterIndex index(s.kept, begin / pieces);
     for (int64_t item = begin; item < end; ++item) {
       const int64_t first = item % pieces * width;
       const T* from = x + index.offset(0) + first * stride;
       T* to = y + item / pieces * inner + first;
-      if constexpr (std::is_floating_point_v<T>) {
+      if (few) {
+        reduce_few<Op, T, Wide>(s.reduced, from, stride, to, std::min(width, inner - first), divisor);
+      } else if constexpr (kLaned) {
         if (columns)
           reduce_columns<Op>(s.reduced, from, to, std::min(width, inner - first), divisor);
         else
@@ -177,5 +211,6 @@ void run_reduce(const KernelArgs& args, bool mean) {
 void reduce_sum_kernel(const KernelArgs& args) { run_reduce<SumOp>(args, false); }
 void reduce_mean_kernel(const KernelArgs& args) { run_reduce<SumOp>(args, true); }
 void reduce_max_kernel(const KernelArgs& args) { run_reduce<MaxOp>(args, false); }
+void reduce_prod_kernel(const KernelArgs& args) { run_reduce<ProdOp>(args, false); }
 
 }  // namespace zeroplan::ZP_KERNEL_NAMESPACE

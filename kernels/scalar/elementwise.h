@@ -34,8 +34,21 @@ ZP_UNARY(Sqrt, sqrt(x))
 ZP_UNARY(Reciprocal, V(1) / x)
 ZP_UNARY(Exp, exp(x))
 ZP_UNARY(Log, log(x))
-ZP_UNARY(Sin, lanewise(x, [](auto e) { return sizeof(e) == 4 ? __builtin_sinf(e) : __builtin_sin(e); }))
-ZP_UNARY(Cos, lanewise(x, [](auto e) { return sizeof(e) == 4 ? __builtin_cosf(e) : __builtin_cos(e); }))
+#define ZP_LIBRARY(name) lanewise(x, [](auto e) { return sizeof(e) == 4 ? __builtin_##name##f(e) : __builtin_##name(e); })
+ZP_UNARY(Sin, ZP_LIBRARY(sin))
+ZP_UNARY(Cos, ZP_LIBRARY(cos))
+ZP_UNARY(Ceil, ZP_LIBRARY(ceil))
+ZP_UNARY(Floor, ZP_LIBRARY(floor))
+ZP_UNARY(RoundHalfEven, ZP_LIBRARY(rint))
+ZP_UNARY(Tan, ZP_LIBRARY(tan))
+ZP_UNARY(Asin, ZP_LIBRARY(asin))
+ZP_UNARY(Acos, ZP_LIBRARY(acos))
+ZP_UNARY(Atan, ZP_LIBRARY(atan))
+ZP_UNARY(Sinh, ZP_LIBRARY(sinh))
+ZP_UNARY(Cosh, ZP_LIBRARY(cosh))
+ZP_UNARY(Asinh, ZP_LIBRARY(asinh))
+ZP_UNARY(Acosh, ZP_LIBRARY(acosh))
+ZP_UNARY(Atanh, ZP_LIBRARY(atanh))
 ZP_UNARY(Tanh, tanh(x))
 ZP_UNARY(Sigmoid, sigmoid(x))
 ZP_UNARY(Erf, erf(x))
@@ -44,6 +57,20 @@ ZP_UNARY(Silu, x* sigmoid(x))
 ZP_UNARY(LogicalNot, select(x == V(0), V(1), V(0)))
 ZP_UNARY(IsNan, select(x != x, V(1), V(0)))
 
+ZP_BINARY(Remainder, lanewise(a, b, [](auto x, auto y) { return sizeof(x) == 4 ? __builtin_fmodf(x, y) : __builtin_fmod(x, y); }))
+// Sign of the divisor, as in Python; a zero has it too.
+struct Modulo {
+  template <typename T>
+  static ZP_DEVICE T one(T a, T b) {
+    const T rest = sizeof(T) == 4 ? __builtin_fmodf(a, b) : __builtin_fmod(a, b);
+    if (rest == 0) return b < 0 ? -T(0) : T(0);
+    return (rest < 0) != (b < 0) ? rest + b : rest;
+  }
+  template <typename V>
+  static ZP_DEVICE V apply(V a, V b) {
+    return lanewise(a, b, [](auto x, auto y) { return one(x, y); });
+  }
+};
 ZP_BINARY(Add, a + b)
 ZP_BINARY(Sub, a - b)
 ZP_BINARY(Mul, a* b)
@@ -103,6 +130,7 @@ struct GeluTanhGrad {
   }
 };
 
+#undef ZP_LIBRARY
 #undef ZP_UNARY
 #undef ZP_BINARY
 #undef ZP_TERNARY

@@ -21,6 +21,12 @@ ZP_INTEGER(IntAdd, wrapped(bits_of(a) + bits_of(b)))
 ZP_INTEGER(IntSub, wrapped(bits_of(a) - bits_of(b)))
 ZP_INTEGER(IntMul, wrapped(bits_of(a) * bits_of(b)))
 ZP_INTEGER(IntDiv, b == 0 ? 0 : b == -1 ? wrapped(0 - bits_of(a)) : a / b)
+ZP_INTEGER(IntRemainder, b == 0 || b == -1 ? 0 : a % b)
+ZP_INTEGER(IntShiftLeft, bits_of(b) < 64 ? wrapped(bits_of(a) << b) : 0)
+ZP_INTEGER(IntShiftRight, a >> (bits_of(b) < 63 ? b : 63))
+ZP_INTEGER(IntAnd, a& b)
+ZP_INTEGER(IntOr, a | b)
+ZP_INTEGER(IntXor, a ^ b)
 ZP_INTEGER(IntMaximum, a > b ? a : b)
 ZP_INTEGER(IntMinimum, a < b ? a : b)
 ZP_INTEGER(IntEqual, a == b)
@@ -30,6 +36,14 @@ ZP_INTEGER(IntLessEqual, a <= b)
 ZP_INTEGER(IntGreaterEqual, a >= b)
 ZP_INTEGER(IntWhere, a != 0 ? b : c)
 #undef ZP_INTEGER
+
+// Sign of the divisor.
+struct IntModulo {
+  static ZP_DEVICE int64_t apply(int64_t a, int64_t b, int64_t) {
+    const int64_t rest = IntRemainder::apply(a, b, 0);
+    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+  }
+};
 
 // By squaring; a negative exponent gives the truncated reciprocal power.
 struct IntPow {

@@ -31,7 +31,8 @@ Golden read_golden(const std::string& model, const std::string& file) {
     golden.compile.optimizer = OptimizerKind::sgd;
     golden.compile.momentum = optimizer.at("momentum");
   }
-  for (const auto& [name, parameter] : json.at("params").items()) golden.initializers[name] = parameter.at("onnx").at(0).at(0);
+  for (const auto& [name, parameter] : json.at("params").items())
+    golden.initializers[name] = parameter.at("onnx").empty() ? json.at("rnn_layout").at(name).at(0) : parameter.at("onnx").at(0).at(0);
   const nlohmann::json& loss = json.at("loss");
   if (loss.at("kind") == "softmax_cross_entropy")
     golden.compile.loss = "softmax_cross_entropy(logits, labels, axis=" + std::to_string(loss.value("class_axis", -1)) + ")";

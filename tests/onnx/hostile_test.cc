@@ -50,7 +50,7 @@ TEST(Versions, FutureAndMissingOnesAreRefused) {
     return refusal(m.save(folder / "m.onnx"));
   };
   EXPECT_THAT(with([](auto& p) { p.mutable_opset_import(0)->set_version(9999); }), HasSubstr("opset 9999"));
-  EXPECT_THAT(with([](auto& p) { p.mutable_opset_import(0)->set_version(25); }), HasSubstr("opset 25"));
+  EXPECT_THAT(with([](auto& p) { p.mutable_opset_import(0)->set_version(26); }), HasSubstr("opset 26"));
   EXPECT_THAT(with([](auto& p) { p.set_ir_version(9999); }), HasSubstr("IR version 9999"));
   EXPECT_THAT(with([](auto& p) { p.mutable_opset_import(0)->set_version(0); }), HasSubstr("opset 0"));
   EXPECT_THAT(with([](auto& p) { p.clear_opset_import(); }), HasSubstr("states no opset"));

@@ -1,23 +1,10 @@
 // Which models may be cut into micro-batches: those where the cut batch gives the sum and weight of the whole one.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "tests/onnx/evaluate.h"
-#include "tests/onnx/model_builder.h"
+#include "tests/onnx/sample_case.h"
 
 namespace zeroplan {
 namespace {
 
-using testing::HasSubstr;
-using testing::ThrowsMessage;
-
-constexpr int64_t kBatch = 4, kSteps = 3, kWidth = 2;
-struct Case {
-  const char* name;
-  void (*build)(ModelBuilder& m);  // from x[N,3,2] and w[2,2] to y
-  bool alone = false;              // y is the loss; otherwise its mean square is
-};
-void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+using Case = SampleCase;
 
 void transpose(ModelBuilder& m, const char* in, const char* out, std::vector<int64_t> order) {
   ModelBuilder::set(m.node("Transpose", {in}, {out}), "perm", order);
@@ -229,63 +216,15 @@ const Case kMeeting[] = {
      true},
 };
 
-class Samples : public testing::TestWithParam<Case> {
- protected:
-  std::string save(const TempFolder& folder) const {
-    ModelBuilder m;
-    m.input("x", {"N", "3", "2"}).output("loss", {});
-    m.weight("w", {kWidth, kWidth}, {0.5f, -1, 0.25f, 2});
-    GetParam().build(m);
-    if (GetParam().alone) {
-      m.add("Identity", {"y"}, "loss");
-    } else {
-      m.add("Mul", {"y", "y"}, "square");
-      m.add("ReduceMean", {"square"}, "loss", {{"keepdims", 0}});
-    }
-    return m.save(folder / "m.onnx");
-  }
-
-  static ImportOptions cut_into(int64_t micro_batches) {
-    ImportOptions options = samples(kBatch / micro_batches);
-    options.micro_batches = micro_batches;
-    return options;
-  }
-
-  static HostTensor data(int64_t first, int64_t count) {
-    HostTensor x(DType::f32, {count, kSteps, kWidth});
-    for (int64_t i = 0; i < x.count(); ++i) x.set(i, 0.5 + static_cast<double>((first * kSteps * kWidth + i) * 7 % 11) / 8);
-    return x;
-  }
-};
-
 using Apart = Samples;
 using Meeting = Samples;
 
-TEST_P(Apart, MicroBatchesAddUpToTheBatch) {
-  TempFolder folder;
-  const std::string path = save(folder);
-  const double whole = evaluate_loss(import_model(path, cut_into(1)), {{"x", data(0, kBatch)}});
-  ASSERT_NE(whole, 0);
-  for (const int64_t micro_batches : {2, 4}) {
-    const ImportedModel model = import_model(path, cut_into(micro_batches));
-    const double pieces = evaluate_in_pieces(model, kBatch, micro_batches, [](int64_t first, int64_t count) { return data(first, count); });
-    EXPECT_NEAR(pieces, whole, 1e-5 * std::abs(whole)) << micro_batches;
-  }
-}
+TEST_P(Apart, MicroBatchesAddUpToTheBatch) { expect_apart(); }
 
-TEST_P(Meeting, NeedsOneMicroBatch) {
-  TempFolder folder;
-  const std::string path = save(folder);
-  EXPECT_NO_THROW(evaluate_loss(import_model(path, cut_into(1)), {{"x", data(0, kBatch)}}));
-  for (const int64_t micro_batches : {2, 4}) {
-    const auto cut = [&] { import_model(path, cut_into(micro_batches)); };
-    EXPECT_THAT(cut, ThrowsMessage<Error>(HasSubstr("use one micro-batch"))) << micro_batches;
-  }
-}
+TEST_P(Meeting, NeedsOneMicroBatch) { expect_meeting(); }
 
-const auto kName = [](const auto& info) { return info.param.name; };
-INSTANTIATE_TEST_SUITE_P(Cases, Apart, testing::ValuesIn(kApart), kName);
-INSTANTIATE_TEST_SUITE_P(Cases, Meeting, testing::ValuesIn(kMeeting), kName);
+INSTANTIATE_TEST_SUITE_P(Cases, Apart, testing::ValuesIn(kApart), sample_case_name);
+INSTANTIATE_TEST_SUITE_P(Cases, Meeting, testing::ValuesIn(kMeeting), sample_case_name);
 
 }  // namespace
 }  // namespace zeroplan

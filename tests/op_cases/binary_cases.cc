@@ -1,3 +1,5 @@
+#include <tuple>
+
 #include "tests/op_cases/case_lists.h"
 
 namespace zeroplan {
@@ -43,6 +45,29 @@ void add_comparisons(CaseList& cases) {
   cases.push_back({"logical_or", OpKind::logical_or, {booleans({3, 1}), booleans({3, 8})}});
 }
 
+void add_remainders(CaseList& cases) {
+  const TensorSpec a = reals({2, 4}, {-7.3, -2.2, -0.4, 0.7, 1.9, 3.3, 5.2, 8.1}), b = reals({4}, {-3, 2.5, 2, -1.5});
+  const TensorSpec signed_ints = ints({4, 5}, -20, 20), divisors = listed({5}, {-3, 2, 7, -1, 5});
+  for (const auto& [name, integer, op] :
+       {std::tuple{"modulo", "modulo_i64", OpKind::modulo}, {"remainder", "remainder_i64", OpKind::remainder}}) {
+    cases.push_back({name, op, {a, b}, {}, true});
+    cases.push_back({integer, op, {signed_ints, divisors}});
+  }
+  cases.push_back({"modulo_whole", OpKind::modulo, {reals({4}, {-6, 6, -6, 0}), reals({4}, {3, -3, -3, -2})}});
+  cases.push_back({"modulo_u8", OpKind::modulo, {ints({6}, 0, 255, DType::u8), ints({6}, 1, 9, DType::u8)}});
+}
+
+void add_bits(CaseList& cases) {
+  const TensorSpec a = ints({4, 6}, -900, 900), amounts = listed({6}, {0, 1, 5, 31, 63, 70});
+  cases.push_back({"shift_left", OpKind::shift_left, {a, amounts}});
+  cases.push_back({"shift_right", OpKind::shift_right, {a, amounts}});
+  cases.push_back({"shift_left_u8", OpKind::shift_left, {ints({6}, 0, 255, DType::u8), ints({6}, 0, 9, DType::u8)}});
+  for (const auto& [name, op] : {std::pair{"bit_and", OpKind::bit_and}, {"bit_or", OpKind::bit_or}, {"bit_xor", OpKind::bit_xor}})
+    cases.push_back({name, op, {a, ints({6}, -900, 900)}});
+  cases.push_back({"bit_xor_u8", OpKind::bit_xor, {ints({9}, 0, 255, DType::u8), listed({}, {255}, DType::u8)}});
+  cases.push_back({"bit_and_i32", OpKind::bit_and, {ints({9}, -90, 90, DType::i32), ints({9}, -90, 90, DType::i32)}});
+}
+
 void add_gradients(CaseList& cases) {
   const TensorSpec dy = real({3, 7}), x = real({3, 7}, -3, 3);
   cases.push_back({"relu_grad", OpKind::relu_grad, {dy, x}});
@@ -71,6 +96,8 @@ CaseList binary_cases() {
   cases.push_back({"add_scalar", OpKind::add, {real({}), real({})}, {}, true});
   cases.push_back({"maximum_ties", OpKind::maximum, {reals({3}, {1, 2, 3}), reals({3}, {1, 5, 0})}});
   add_comparisons(cases);
+  add_remainders(cases);
+  add_bits(cases);
   add_gradients(cases);
   return cases;
 }

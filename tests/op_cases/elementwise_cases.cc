@@ -35,13 +35,26 @@ ElementwiseCode everything() {
     next += 2;
   };
   for (const OpKind op :
-       {OpKind::neg, OpKind::abs, OpKind::sign, OpKind::sqrt, OpKind::reciprocal, OpKind::exp, OpKind::log, OpKind::sin, OpKind::cos,
-        OpKind::tanh, OpKind::sigmoid, OpKind::erf, OpKind::relu, OpKind::gelu, OpKind::silu, OpKind::logical_not, OpKind::is_nan})
+       {OpKind::neg,    OpKind::abs,  OpKind::sign,    OpKind::sqrt,  OpKind::reciprocal, OpKind::exp,  OpKind::log,  OpKind::sin,
+        OpKind::cos,    OpKind::tanh, OpKind::sigmoid, OpKind::erf,   OpKind::relu,       OpKind::gelu, OpKind::silu, OpKind::logical_not,
+        OpKind::is_nan, OpKind::ceil, OpKind::floor,   OpKind::round, OpKind::atan,       OpKind::sinh, OpKind::cosh, OpKind::asinh})
     push({op, 0});
   for (const OpKind op : {OpKind::sub, OpKind::mul, OpKind::div, OpKind::pow, OpKind::maximum, OpKind::minimum, OpKind::equal, OpKind::less,
                           OpKind::greater, OpKind::less_equal, OpKind::greater_equal, OpKind::logical_or, OpKind::relu_grad,
                           OpKind::gelu_grad, OpKind::silu_grad, OpKind::tanh_grad, OpKind::sigmoid_grad})
     push({op, 0, 1});
+  return code;
+}
+
+// Functions that are defined below 1 alone, and a remainder.
+ElementwiseCode inverse_functions() {
+  ElementwiseCode code;
+  code.constants = {1};
+  code.instructions = {{OpKind::tan, 0}, {OpKind::asin, 0}, {OpKind::acos, 0}, {OpKind::atanh, 0}, {OpKind::add, 0, 1}, {OpKind::acosh, 6}};
+  for (int i = 0; i < 5; ++i) code.instructions.push_back({OpKind::add, i == 0 ? 7 : 7 + i, i < 4 ? 2 + i : 0});
+  code.instructions.push_back({OpKind::modulo, 12, 1});
+  code.instructions.push_back({OpKind::remainder, 12, 0});
+  code.instructions.push_back({OpKind::add, 13, 14});
   return code;
 }
 
@@ -56,6 +69,7 @@ CaseList elementwise_cases() {
       {"elementwise_bias_gelu", OpKind::elementwise, {real({6, 37}), real({37})}, encode_elementwise(bias_gelu())},
       {"elementwise_masked", OpKind::elementwise, {booleans({4, 9}), real({4, 9}), real({4, 1})}, encode_elementwise(masked())},
       {"elementwise_everything", OpKind::elementwise, {real({5, 7}, 0.5, 2), real({5, 7}, 0.5, 2)}, encode_elementwise(everything())},
+      {"elementwise_inverse", OpKind::elementwise, {real({5, 7}, 0.2, 0.9)}, encode_elementwise(inverse_functions())},
       {"elementwise_long", OpKind::elementwise, {real({3, 2051}), real({3, 2051})}, encode_elementwise(bias_gelu())},
   };
 }

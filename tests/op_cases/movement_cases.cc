@@ -11,6 +11,8 @@ Attributes slice(Shape shape, Ints starts, Ints steps) {
 }
 Attributes axis(int64_t axis) { return {{Attr::axis, axis}}; }
 Attributes table(int64_t axis, Shape shape) { return {{Attr::axis, axis}, {Attr::shape, std::move(shape)}}; }
+Attributes shared(int64_t axis) { return {{Attr::axis, axis}, {Attr::axes, Ints{0}}}; }
+Attributes shared(int64_t axis, Shape shape) { return {{Attr::axis, axis}, {Attr::axes, Ints{0}}, {Attr::shape, std::move(shape)}}; }
 Attributes filled(double value, Shape shape, DType dtype) {
   return {{Attr::value, value}, {Attr::shape, std::move(shape)}, {Attr::dtype, dtype_value(dtype)}};
 }
@@ -45,8 +47,18 @@ CaseList movement_cases() {
       {"gather_scalar", OpKind::gather, {real({4, 3}), listed({}, {-2}, DType::i32)}, axis(0), true},
       {"gather_i64_table", OpKind::gather, {ints({6}, -9, 9), listed({3}, {1, 1, 5})}, axis(0)},
       {"gather_wide", OpKind::gather, {real({9, 130}), ints({4, 7}, 0, 9)}, axis(0)},
-      {"gather_grad", OpKind::gather_grad, {real({2, 3, 4}), listed({2, 3}, {0, 4, 4, -1, 2, -5})}, table(0, {5, 4})},
-      {"gather_grad_middle", OpKind::gather_grad, {real({2, 3, 3}), listed({3}, {3, -4, 3})}, table(1, {2, 4, 3})},
+      {"gather_grad", OpKind::gather_grad, {real({2, 3, 4}), listed({2, 3}, {0, 4, 4, -1, 2, -5})}, table(0, {5, 4}), true},
+      {"gather_grad_middle", OpKind::gather_grad, {real({2, 3, 3}), listed({3}, {3, -4, 3})}, table(1, {2, 4, 3}), true},
+      {"gather_shared", OpKind::gather, {real({2, 5, 3}), listed({2, 4}, {0, 4, 4, -1, 2, -5, 1, 1})}, shared(1), true},
+      {"gather_shared_between", OpKind::gather, {real({2, 3, 5}), listed({2, 4}, {0, 4, 4, -1, 2, -5, 1, 1})}, shared(2), true},
+      {"gather_shared_elements", OpKind::gather, {real({3, 130}), ints({3, 77}, -130, 130)}, shared(1)},
+      {"gather_shared_i64", OpKind::gather, {ints({2, 5}, -9, 9), ints({2, 3, 2}, 0, 5, DType::i32)}, shared(1)},
+      {"gather_grad_shared",
+       OpKind::gather_grad,
+       {real({2, 4, 3}), listed({2, 4}, {0, 4, 4, -1, 2, -5, 1, 1})},
+       shared(1, {2, 5, 3}),
+       true},
+      {"gather_grad_shared_many", OpKind::gather_grad, {real({3, 64, 33}), ints({3, 64}, 0, 5)}, shared(1, {3, 7, 33})},
       {"gather_grad_many", OpKind::gather_grad, {real({64, 33}), ints({64}, 0, 5)}, table(0, {7, 33})},
       {"dropout_grad", OpKind::dropout_grad, {real({3, 50}), booleans({3, 50})}, {{Attr::ratio, 0.25}}},
       {"fill", OpKind::fill, {}, filled(0.5, {3, 5}, DType::f32)},

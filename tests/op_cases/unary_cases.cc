@@ -12,6 +12,7 @@ Attributes approximate(int64_t kind) { return {{Attr::approximate, kind}}; }
 CaseList unary_cases() {
   const TensorSpec x = real({3, 5}, -3, 3);
   const TensorSpec positive = real({3, 5}, 0.3, 3);
+  const TensorSpec inner = real({3, 5}, -0.8, 0.8), fractions = reals({6}, {-2.7, -1.2, -0.3, 0.4, 1.6, 2.2});
   const double nan = __builtin_nan("");
   return {
       {"neg", OpKind::neg, {x}, {}, true},
@@ -27,6 +28,20 @@ CaseList unary_cases() {
       {"log", OpKind::log, {positive}, {}, true},
       {"sin", OpKind::sin, {x}, {}, true},
       {"cos", OpKind::cos, {x}, {}, true},
+      {"tan", OpKind::tan, {real({3, 5}, -1.2, 1.2)}, {}, true},
+      {"asin", OpKind::asin, {inner}, {}, true},
+      {"acos", OpKind::acos, {inner}, {}, true},
+      {"atan", OpKind::atan, {x}, {}, true},
+      {"sinh", OpKind::sinh, {x}, {}, true},
+      {"cosh", OpKind::cosh, {x}, {}, true},
+      {"asinh", OpKind::asinh, {x}, {}, true},
+      {"acosh", OpKind::acosh, {real({3, 5}, 1.2, 4)}, {}, true},
+      {"atanh", OpKind::atanh, {inner}, {}, true},
+      {"ceil", OpKind::ceil, {fractions}, {}, true, true},
+      {"floor", OpKind::floor, {fractions}, {}, true, true},
+      {"round", OpKind::round, {fractions}, {}, true, true},
+      {"round_halves", OpKind::round, {reals({8}, {-2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 3.5, 1e9})}},
+      {"floor_long", OpKind::floor, {real({517}, -9, 9)}},
       {"tanh", OpKind::tanh, {x}, {}, true},
       {"tanh_wide", OpKind::tanh, {real({97}, -40, 40)}},
       {"sigmoid", OpKind::sigmoid, {x}, {}, true},

@@ -50,6 +50,17 @@ TEST(VjpForm, GradientOfATransposedWeightIsNoView) {
   EXPECT_EQ(g.graph.value(context.gradients()[0]).shape, (Shape{5, 4}));
 }
 
+TEST(VjpForm, RoundingIsPassedStraightThroughWhereAsked) {
+  for (const OpKind op : {OpKind::ceil, OpKind::floor, OpKind::round}) {
+    GraphMaker g;
+    g.build.add(op, {g.input({3})});
+    EXPECT_EQ(apply_vjp(g, {true})[0], kNone);
+    g.build.add(op, {g.input({3})}, {{Attr::straight_through, int64_t{1}}});
+    const ValueId gradient = apply_vjp(g, {true})[0];
+    EXPECT_EQ(gradient, static_cast<ValueId>(g.graph.values.size()) - 1);  // dy itself
+  }
+}
+
 TEST(VjpForm, SquareNeedsNoPower) {
   GraphMaker g;
   g.build.add(OpKind::pow, {g.input({3}), g.reals({}, {2}, DType::f32)});

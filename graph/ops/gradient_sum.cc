@@ -1,8 +1,6 @@
-#include "passes/train/gradient_sum.h"
+#include "graph/ops/gradient_sum.h"
 
 #include <algorithm>
-
-#include "passes/edit/producers.h"
 
 namespace zeroplan {
 namespace {
@@ -26,7 +24,10 @@ int64_t sliced_axis(const Shape& whole, const Shape& part, const std::vector<int
 
 }  // namespace
 
-const Node* GradientSum::slice_gradient(ValueId id) const { return producer_of(graph_, id, OpKind::slice_grad); }
+const Node* GradientSum::slice_gradient(ValueId id) const {
+  const NodeId producer = graph_.values[id].producer;
+  return producer != kNone && graph_.nodes[producer].op == OpKind::slice_grad ? &graph_.nodes[producer] : nullptr;
+}
 
 void GradientSum::contribute(ValueId value, ValueId gradient) {
   std::vector<ValueId>& parts = parts_[value];

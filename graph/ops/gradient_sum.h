@@ -1,6 +1,6 @@
 #pragma once
 // The contributions to each value's gradient, in the order in which the backward makes them. Their sum is a left-to-right chain of adds
-// that autodiff fixes; slices that tile the value are put together by one concat instead.
+// that the backward fixes; slices that tile the value are put together by one concat instead.
 #include <map>
 #include <optional>
 #include <vector>

@@ -1,0 +1,140 @@
+// If, Loop and Scan: folded where their conditions are constants, else both branches with a choice; loops are unrolled.
+#include <algorithm>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/type_name.h"
+#include "graph/onnx/graph_decoder.h"
+#include "graph/onnx/normalize_domains.h"
+#include "graph/onnx/parts.h"
+
+namespace zeroplan {
+namespace {
+
+const OnnxGraph& subgraph(const OnnxNode& node, const char* attribute) {
+  const OnnxAttribute* found = node.find(attribute);
+  if (!found || !found->graph) throw Error(fmt::format("its {} is missing", attribute));
+  return *found->graph;
+}
+
+bool truth(const FoldingBuilder& build, ValueId id) {
+  const HostTensor& value = build.graph().values[id].constant;
+  if (value.count() != 1) throw Error(fmt::format("its condition has {} elements", value.count()));
+  return value.get(0) != 0;
+}
+
+ValueId boolean(FoldingBuilder& build, bool value) {
+  HostTensor tensor(DType::boolean, {});
+  tensor.set_int(0, value);
+  return build.constant(std::move(tensor));
+}
+
+bool in_default_domain(const OnnxNode& node) { return node.domain.empty() || node.domain == kLegacyDomain; }
+
+}  // namespace
+
+bool is_control_flow(const OnnxNode& node) {
+  return is_gradient(node) ||
+         (in_default_domain(node) && (node.op == "If" || node.op == "Loop" || node.op == "Scan" || node.op == "BatchScan"));
+}
+
+bool GraphDecoder::decode_control(const OnnxNode& node, const std::vector<ValueId>& inputs) {
+  if (!is_control_flow(node)) return false;
+  if (node.op == "If") decode_if(node, inputs);
+  if (node.op == "Loop") decode_loop(node, inputs);
+  if (node.op == "Scan") decode_scan(node, inputs);
+  if (node.op == "BatchScan") decode_batch_scan(node, inputs);
+  if (node.op == "Gradient") decode_gradient(node, inputs);
+  return true;
+}
+
+// Empty: a node inside could not be decoded, which is among the problems.
+std::vector<ValueId> GraphDecoder::run_body(const OnnxGraph& body, const std::vector<ValueId>& inputs) {
+  if (body.inputs.size() != inputs.size())
+    throw Error(fmt::format("its body takes {} inputs, but it is given {}", body.inputs.size(), inputs.size()));
+  scopes_.emplace_back();
+  for (size_t i = 0; i < inputs.size(); ++i) bind(body.inputs[i].name, inputs[i]);
+  std::set<std::string> wanted;
+  for (const OnnxValueInfo& output : body.outputs) wanted.insert(output.name);
+  decode_nodes(body, wanted);
+  std::vector<ValueId> results;
+  for (const OnnxValueInfo& output : body.outputs) results.push_back(find(output.name));
+  scopes_.pop_back();
+  if (std::find(results.begin(), results.end(), kNone) == results.end()) return results;
+  if (problems_.empty() && constant_problems_.empty()) throw Error("an output of its body is not computed there");
+  return {};
+}
+
+void GraphDecoder::bind_all(const OnnxNode& node, const std::vector<ValueId>& results) {
+  if (results.empty()) return block(node);
+  if (results.size() < node.outputs.size())
+    throw Error(fmt::format("it has {} outputs, but only {} are computed", node.outputs.size(), results.size()));
+  for (size_t i = 0; i < node.outputs.size(); ++i) bind(node.outputs[i], results[i]);
+}
+
+std::vector<ValueId> GraphDecoder::run_branch(const OnnxNode& node, const char* branch) { return run_body(subgraph(node, branch), {}); }
+
+void GraphDecoder::decode_if(const OnnxNode& node, const std::vector<ValueId>& inputs) {
+  if (inputs.empty() || inputs[0] == kNone) throw Error("its condition is missing");
+  const ValueId condition = inputs[0];
+  if (build_.is_constant(condition)) return bind_all(node, run_branch(node, truth(build_, condition) ? "then_branch" : "else_branch"));
+  if (elements(build_.shape(condition)) != 1)
+    throw Error(fmt::format("its condition has shape {}; it must be one element", to_string(build_.shape(condition))));
+  std::vector<ValueId> then = run_branch(node, "then_branch"), otherwise = run_branch(node, "else_branch");
+  if (then.empty() || otherwise.empty()) return block(node);
+  build_.set_origin(node.label());
+  const ValueId chosen = build_.reshape(condition, {});
+  for (size_t i = 0; i < then.size() && i < otherwise.size(); ++i) {
+    const Value &a = build_.graph().values[then[i]], &b = build_.graph().values[otherwise[i]];
+    if (a.shape != b.shape || a.dtype != b.dtype)
+      throw Error(
+          fmt::format("its condition depends on the data of the model, so both branches are computed, but output {} is {} {} in one "
+                      "and {} {} in the other; export one branch",
+                      i, type_name(a.dtype), to_string(a.shape), type_name(b.dtype), to_string(b.shape)));
+    if (then[i] != otherwise[i]) then[i] = build_.add(OpKind::where, {chosen, then[i], otherwise[i]});
+  }
+  bind_all(node, then);
+}
+
+// Values carried from one repetition to the next, then one item per repetition for each output that is collected.
+void GraphDecoder::decode_loop(const OnnxNode& node, const std::vector<ValueId>& inputs) {
+  const OnnxGraph& body = subgraph(node, "body");
+  const auto given = [&](size_t i) { return i < inputs.size() && inputs[i] != kNone; };
+  const auto known = [&](size_t i, const char* what) {
+    if (!build_.is_constant(inputs[i]))
+      throw Error(fmt::format("its {} depends on the data of the model; it must be known when the model is compiled", what));
+  };
+  int64_t trips = std::numeric_limits<int64_t>::max();
+  if (given(0)) {
+    known(0, "number of repetitions");
+    trips = build_.graph().values[inputs[0]].constant.cast(DType::i64).to_ints().at(0);
+  }
+  if (given(1)) known(1, "condition");
+  bool more = !given(1) || truth(build_, inputs[1]);
+  std::vector<ValueId> carried(inputs.begin() + std::min<size_t>(2, inputs.size()), inputs.end());
+  std::vector<std::vector<ValueId>> items(node.outputs.size() > carried.size() ? node.outputs.size() - carried.size() : 0);
+  if (body.outputs.size() != 1 + carried.size() + items.size()) throw Error("its outputs are not those of its body");
+  const UnrollLimit limit(build_);
+  for (int64_t i = 0; more && i < trips; ++i) {
+    std::vector<ValueId> arguments = {build_.constant(HostTensor::of<int64_t>(DType::i64, {}, {i})), boolean(build_, true)};
+    arguments.insert(arguments.end(), carried.begin(), carried.end());
+    const std::vector<ValueId> results = run_body(body, arguments);
+    if (results.empty()) return block(node);
+    if (!build_.is_constant(results[0]))
+      throw Error("whether it goes on depends on the data of the model; it must be known when the model is compiled");
+    more = truth(build_, results[0]);
+    std::copy_n(results.begin() + 1, carried.size(), carried.begin());
+    for (size_t k = 0; k < items.size(); ++k) items[k].push_back(results[1 + carried.size() + k]);
+    limit.check(i + 1, given(0) ? trips : -1);
+  }
+  build_.set_origin(node.label());
+  for (const std::vector<ValueId>& list : items) {
+    if (list.empty()) throw Error("it is never carried out, so that the shape of an output that it collects is not known");
+    carried.push_back(stack(build_, list, 0));
+  }
+  bind_all(node, carried);
+}
+
+}  // namespace zeroplan

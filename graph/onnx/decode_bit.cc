@@ -1,0 +1,36 @@
+// Operators on the bits of integers.
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "graph/onnx/terms.h"
+
+namespace zeroplan {
+namespace {
+
+void bit_shift(DecodeContext& c) {
+  const std::string direction = c.attr_string("direction", "");
+  if (direction != "LEFT" && direction != "RIGHT") throw Error(fmt::format("direction '{}' is unknown", direction));
+  result(c, apply(direction == "LEFT" ? OpKind::shift_left : OpKind::shift_right, term(c, 0), term(c, 1)));
+}
+
+template <OpKind op>
+void bitwise(DecodeContext& c) {
+  result(c, apply(op, term(c, 0), term(c, 1)));
+}
+
+void bitwise_not(DecodeContext& c) {
+  const Term x = term(c, 0);
+  result(c, apply(OpKind::bit_xor, x, x.number(x.dtype() == DType::u8 ? 255 : -1)));
+}
+
+}  // namespace
+
+void add_bit_decoders(DecoderTable& t) {
+  t["BitShift"] = bit_shift;
+  t["BitwiseAnd"] = bitwise<OpKind::bit_and>;
+  t["BitwiseOr"] = bitwise<OpKind::bit_or>;
+  t["BitwiseXor"] = bitwise<OpKind::bit_xor>;
+  t["BitwiseNot"] = bitwise_not;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,105 @@
+// GatherElements, GatherND, OneHot, Compress, ReverseSequence.
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "graph/onnx/decode.h"
+#include "graph/onnx/take.h"
+
+namespace zeroplan {
+namespace {
+
+// The data is cut to the size of the indices on the other axes, so that the leading ones are shared.
+void gather_elements(DecodeContext& c) {
+  const int64_t axis = c.axis("axis", 0, c.rank(0));
+  const Shape to = c.shape(1);
+  Shape cut = c.shape(0);
+  if (to.size() != cut.size()) throw Error(fmt::format("indices {} and data {} differ in rank", to_string(to), to_string(cut)));
+  for (size_t i = 0; i < cut.size(); ++i)
+    if (static_cast<int64_t>(i) != axis) cut[i] = std::min(cut[i], to[i]);
+  Arithmetic a(c.build);
+  const std::vector<int64_t> starts(cut.size(), 0), steps(cut.size(), 1);
+  const ValueId data = cut == c.shape(0) ? c.in(0) : a.slice(c.in(0), starts, steps, cut);
+  const ElementPlaces places = element_places(c.build, cut, c.in(1), axis);
+  const ValueId rows = c.build.reshape(data, {places.batch, places.rows});
+  c.out(0, c.build.reshape(a.gather_rows(rows, places.indices), to));
+}
+
+void gather_nd(DecodeContext& c) {
+  const int64_t batch_dims = c.attr_int("batch_dims", 0), rank = c.rank(0), many = c.rank(1) > 0 ? c.shape(1).back() : 0;
+  const Shape data = c.shape(0), indices = c.shape(1);
+  if (many < 1 || batch_dims < 0 || batch_dims >= c.rank(1) || batch_dims + many > rank ||
+      !std::equal(data.begin(), data.begin() + batch_dims, indices.begin()))
+    throw Error(fmt::format("indices {} do not fit data {} with {} batch axes", to_string(indices), to_string(data), batch_dims));
+  const auto part = [](const Shape& s, int64_t from, int64_t to) { return Shape(s.begin() + from, s.begin() + to); };
+  const Shape batch = part(data, 0, batch_dims), picked = part(data, batch_dims, batch_dims + many);
+  const Shape rest = part(data, batch_dims + many, rank), places = part(indices, batch_dims, c.rank(1) - 1);
+  const int64_t rows = elements(picked), inner = elements(rest), count = elements(places), groups = elements(batch);
+  const ValueId linear = linear_indices(c.build, c.in(1), picked);
+  Shape to = part(indices, 0, c.rank(1) - 1);
+  to.insert(to.end(), rest.begin(), rest.end());
+  const ValueId table = c.build.reshape(c.in(0), {groups, rows, inner});
+  c.out(0, c.build.reshape(Arithmetic(c.build).gather_rows(table, c.build.reshape(linear, {groups, count})), to));
+}
+
+// An index below 0 counts from the end; one outside gives a row of the second value alone.
+void one_hot(DecodeContext& c) {
+  const int64_t depth = c.constant(1, "depth").cast(DType::i64).to_ints().at(0);
+  const int64_t axis = c.axis("axis", -1, c.rank(0) + 1);
+  if (depth < 1) throw Error(fmt::format("its depth is {}", depth));
+  Arithmetic a(c.build);
+  const ValueId given = c.build.cast(c.in(0), DType::i64);
+  Shape shape = c.shape(0);
+  shape.insert(shape.begin() + axis, 1);
+  const ValueId index = c.build.reshape(a.choose(a.below(given, 0), a.plus(given, static_cast<double>(depth)), given), shape);
+  std::vector<int64_t> classes(depth);
+  std::iota(classes.begin(), classes.end(), 0);
+  Shape along(shape.size(), 1);
+  along[axis] = depth;
+  const ValueId hit = a.equal(index, c.build.reshape(c.build.ints(classes), along));
+  c.out(0, a.choose(hit, take_one(c.build, c.in(2), 0, 1), take_one(c.build, c.in(2), 0, 0)));
+}
+
+void compress(DecodeContext& c) {
+  const HostTensor condition = c.constant(1, "condition");
+  const bool flat = c.node.find("axis") == nullptr;
+  const ValueId x = flat ? c.build.reshape(c.in(0), {elements(c.shape(0))}) : c.in(0);
+  const int64_t axis = flat ? 0 : c.axis("axis", 0, c.rank(0));
+  const int64_t size = c.build.shape(x)[axis];
+  std::vector<int64_t> places;
+  for (int64_t i = 0; i < std::min(size, condition.count()); ++i)
+    if (condition.get(i) != 0) places.push_back(i);
+  c.out(0, take(c.build, x, axis, places));
+}
+
+void reverse_sequence(DecodeContext& c) {
+  const int64_t batch_axis = c.attr_int("batch_axis", 1), time_axis = c.attr_int("time_axis", 0);
+  if (batch_axis + time_axis != 1 || batch_axis * time_axis != 0 || c.rank(0) < 2)
+    throw Error(fmt::format("batch axis {} and time axis {} are not 0 and 1", batch_axis, time_axis));
+  std::vector<int64_t> order(c.rank(0));
+  std::iota(order.begin(), order.end(), 0);
+  std::swap(order[0], order[batch_axis]);
+  const ValueId x = c.build.transpose(c.in(0), order);  // its own inverse
+  const Shape shape = c.build.shape(x);
+  Arithmetic a(c.build);
+  std::vector<int64_t> steps(shape[1]);
+  std::iota(steps.begin(), steps.end(), 0);
+  const ValueId time = c.build.reshape(c.build.ints(steps), {1, shape[1]});
+  const ValueId length = c.build.reshape(c.build.cast(c.in(1), DType::i64), {shape[0], 1});
+  const ValueId place = a.choose(a.less(time, length), a.sub(a.plus(length, -1), time), time);
+  c.out(0, c.build.transpose(a.gather_rows(x, place), order));
+}
+
+}  // namespace
+
+void add_gather_nd_decoders(DecoderTable& t) {
+  t["GatherElements"] = gather_elements;
+  t["GatherND"] = gather_nd;
+  t["OneHot"] = one_hot;
+  t["Compress"] = compress;
+  t["ReverseSequence"] = reverse_sequence;
+}
+
+}  // namespace zeroplan

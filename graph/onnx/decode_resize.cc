@@ -1,0 +1,191 @@
+// Resize and Upsample: axis by axis, with tables of places and weights that are known at import.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "base/decimal.h"
+#include "base/error.h"
+#include "graph/onnx/decode.h"
+#include "graph/onnx/resize_table.h"
+#include "graph/onnx/take.h"
+
+namespace zeroplan {
+namespace {
+
+constexpr int64_t kProductRows = 256;    // largest axis that a matrix product resizes faster than picking does, where it is the last one,
+constexpr int64_t kProductColumns = 64;  // and where it is not
+
+struct ResizePlan {
+  ResizeRules rules;
+  std::vector<int64_t> axes;
+  std::vector<ResizeAxis> along;
+  double extrapolation = 0;
+};
+
+std::vector<double> decimals(const DecodeContext& c, int i, const char* what) {
+  const HostTensor& tensor = c.constant(i, what);
+  std::vector<double> values;
+  for (int64_t k = 0; k < tensor.count(); ++k) values.push_back(meant_decimal(tensor.get(k)));
+  return values;
+}
+
+bool given(const DecodeContext& c, int i) { return c.has(i) && elements(c.shape(i)) > 0; }
+
+ResizeRules rules_of(const DecodeContext& c) {
+  ResizeRules r;
+  r.mode = c.attr_string("mode", "nearest");
+  r.coordinates = c.attr_string("coordinate_transformation_mode", "half_pixel");
+  r.nearest = c.attr_string("nearest_mode", "round_prefer_floor");
+  r.cubic_a = c.attr_float("cubic_coeff_a", -0.75);
+  r.exclude_outside = c.attr_int("exclude_outside", 0) != 0;
+  r.antialias = c.attr_int("antialias", 0) != 0;
+  return r;
+}
+
+// Sizes as ONNX infers them: in single precision, cut off.
+void set_scales(ResizePlan& plan, const std::vector<double>& scales) {
+  for (size_t i = 0; i < plan.along.size(); ++i) {
+    ResizeAxis& axis = plan.along[i];
+    if (!(scales[i] > 0) || !std::isfinite(scales[i])) throw Error(fmt::format("scale {} is not positive", scales[i]));
+    axis.scale = scales[i];
+    axis.to = static_cast<int64_t>(std::floor(static_cast<float>(axis.size) * static_cast<float>(scales[i])));
+  }
+}
+
+void set_sizes(ResizePlan& plan, const std::vector<int64_t>& sizes, const std::string& policy) {
+  std::vector<double> scales;
+  for (size_t i = 0; i < plan.along.size(); ++i) {
+    if (sizes[i] < 0) throw Error("a size is negative");
+    plan.along[i].to = sizes[i];
+    plan.along[i].scale = plan.along[i].size == 0 ? 1 : static_cast<double>(sizes[i]) / static_cast<double>(plan.along[i].size);
+    scales.push_back(plan.along[i].scale);
+  }
+  if (policy == "stretch" || scales.empty()) return;
+  if (policy != "not_larger" && policy != "not_smaller") throw Error(fmt::format("keep_aspect_ratio_policy '{}' is unknown", policy));
+  const double scale =
+      policy == "not_larger" ? *std::min_element(scales.begin(), scales.end()) : *std::max_element(scales.begin(), scales.end());
+  for (ResizeAxis& axis : plan.along) {
+    axis.scale = scale;
+    axis.to = static_cast<int64_t>(std::floor(scale * static_cast<double>(axis.size) + 0.5));
+  }
+}
+
+ResizePlan plan_resize(const DecodeContext& c) {
+  ResizePlan plan;
+  plan.rules = rules_of(c);
+  plan.extrapolation = c.attr_float("extrapolation_value", 0);
+  plan.axes = c.attr_ints("axes");
+  if (plan.axes.empty()) {
+    plan.axes.resize(c.rank(0));
+    std::iota(plan.axes.begin(), plan.axes.end(), 0);
+  }
+  const size_t count = plan.axes.size();
+  for (int64_t& axis : plan.axes) {
+    axis = normalize_axis(axis, c.rank(0));
+    plan.along.push_back({c.shape(0)[axis]});
+  }
+  if (given(c, 2) == given(c, 3)) throw Error("it needs either scales or sizes");
+  if (elements(c.shape(given(c, 2) ? 2 : 3)) != static_cast<int64_t>(count)) throw Error("scales or sizes do not have one entry per axis");
+  if (given(c, 2))
+    set_scales(plan, decimals(c, 2, "scales"));
+  else
+    set_sizes(plan, c.ints(3, "sizes"), c.attr_string("keep_aspect_ratio_policy", "stretch"));
+  if (plan.rules.coordinates != "tf_crop_and_resize") return plan;
+  if (!given(c, 1)) throw Error("tf_crop_and_resize needs a roi");
+  const std::vector<double> roi = decimals(c, 1, "roi");
+  if (roi.size() != 2 * count) throw Error(fmt::format("its roi has {} numbers for {} axes", roi.size(), count));
+  for (size_t i = 0; i < count; ++i) plan.along[i].start = roi[i], plan.along[i].end = roi[count + i];
+  return plan;
+}
+
+// weights [to] along `axis`, in the rank of x.
+ValueId weights_along(FoldingBuilder& build, ValueId x, int64_t axis, const std::vector<double>& weights) {
+  Shape shape(build.shape(x).size(), 1);
+  shape[axis] = static_cast<int64_t>(weights.size());
+  return build.constant(HostTensor::of(build.dtype(x), shape, weights));
+}
+
+ValueId sum_of_taps(FoldingBuilder& build, ValueId x, int64_t axis, const ResizeTable& table) {
+  Arithmetic a(build);
+  ValueId sum = kNone;
+  for (size_t k = 0; k < table.places.size(); ++k) {
+    ValueId term = take(build, x, axis, table.places[k]);
+    if (!table.weights.empty()) term = a.mul(term, weights_along(build, x, axis, table.weights[k]));
+    sum = sum == kNone ? term : a.add(sum, term);
+  }
+  return sum;
+}
+
+// matrix [to, size]: x seen as [lead…, size, behind], or with the axis last.
+ValueId product_with_weights(FoldingBuilder& build, ValueId x, int64_t axis, const ResizeTable& table) {
+  Shape shape = build.shape(x);
+  const int64_t size = shape[axis], to = static_cast<int64_t>(table.places[0].size());
+  const bool last = axis + 1 == static_cast<int64_t>(shape.size());
+  std::vector<double> matrix(size * to, 0);
+  for (size_t k = 0; k < table.places.size(); ++k)
+    for (int64_t i = 0; i < to; ++i) matrix[last ? table.places[k][i] * to + i : i * size + table.places[k][i]] += table.weights[k][i];
+  const ValueId weights = build.constant(HostTensor::of(build.dtype(x), last ? Shape{size, to} : Shape{to, size}, matrix));
+  if (last) return build.add(OpKind::matmul, {x, weights});
+  Shape flat(shape.begin(), shape.begin() + axis + 1);
+  flat.push_back(elements(Shape(shape.begin() + axis + 1, shape.end())));
+  shape[axis] = to;
+  return build.reshape(build.add(OpKind::matmul, {weights, build.reshape(x, flat)}), shape);
+}
+
+ValueId resize_axis(FoldingBuilder& build, ValueId x, int64_t axis, const ResizeTable& table) {
+  const bool last = axis + 1 == static_cast<int64_t>(build.shape(x).size());
+  const bool product = !table.weights.empty() && build.shape(x)[axis] <= (last ? kProductRows : kProductColumns);
+  return product ? product_with_weights(build, x, axis, table) : sum_of_taps(build, x, axis, table);
+}
+
+// Results outside the region get the value; a mask per axis, as they are lines of the result.
+ValueId extrapolate(FoldingBuilder& build, ValueId y, int64_t axis, const ResizeTable& table, double value) {
+  if (std::none_of(table.outside.begin(), table.outside.end(), [](bool outside) { return outside; })) return y;
+  Shape shape(build.shape(y).size(), 1);
+  shape[axis] = static_cast<int64_t>(table.outside.size());
+  const std::vector<int> mask(table.outside.begin(), table.outside.end());
+  Arithmetic a(build);
+  return a.choose(build.constant(HostTensor::of(DType::boolean, shape, mask)), a.number(value, y), y);
+}
+
+bool changes(const ResizeAxis& axis) { return axis.to != axis.size || axis.scale != 1 || axis.start != 0 || axis.end != 1; }
+
+ValueId resize(FoldingBuilder& build, ValueId x, const ResizePlan& plan) {
+  const DType dtype = build.dtype(x);
+  if (plan.rules.mode != "nearest" && !is_floating(dtype))
+    throw Error(fmt::format("mode '{}' needs a floating-point input; insert a Cast in front of it", plan.rules.mode));
+  for (size_t i = 0; i < plan.axes.size(); ++i)
+    if (changes(plan.along[i])) x = resize_axis(build, x, plan.axes[i], resize_table(plan.rules, plan.along[i]));
+  for (size_t i = 0; i < plan.axes.size(); ++i)
+    if (changes(plan.along[i])) x = extrapolate(build, x, plan.axes[i], resize_table(plan.rules, plan.along[i]), plan.extrapolation);
+  return x;
+}
+
+void decode_resize(DecodeContext& c) { c.out(0, resize(c.build, c.in(0), plan_resize(c))); }
+
+// Its scales are the second input; Resize of opset 10 has the same places.
+void upsample(DecodeContext& c) {
+  ResizePlan plan;
+  plan.rules.mode = c.attr_string("mode", "nearest");
+  plan.rules.coordinates = "asymmetric";
+  plan.rules.nearest = "floor";
+  const std::vector<double> scales = decimals(c, 1, "scales");
+  if (static_cast<int64_t>(scales.size()) != c.rank(0)) throw Error("scales do not have one entry per axis");
+  for (int64_t axis = 0; axis < c.rank(0); ++axis) {
+    plan.axes.push_back(axis);
+    plan.along.push_back({c.shape(0)[axis]});
+  }
+  set_scales(plan, scales);
+  c.out(0, resize(c.build, c.in(0), plan));
+}
+
+}  // namespace
+
+void add_resize_decoders(DecoderTable& t) {
+  t["Resize"] = decode_resize;
+  t["Upsample"] = upsample;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,112 @@
+// ScatterElements, Scatter, ScatterND, Col2Im.
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "graph/onnx/decode.h"
+#include "graph/onnx/take.h"
+
+namespace zeroplan {
+namespace {
+
+ValueId scatter(DecodeContext& c, ValueId data, ValueId indices, ValueId updates) {
+  return c.build.add(OpKind::scatter, {data, indices, updates}, {{Attr::reduction, c.attr_string("reduction", "none")}});
+}
+
+void scatter_elements(DecodeContext& c) {
+  const Shape data = c.shape(0);
+  if (c.shape(1) != c.shape(2))
+    throw Error(fmt::format("indices {} and updates {} differ in shape", to_string(c.shape(1)), to_string(c.shape(2))));
+  const ElementPlaces p = element_places(c.build, data, c.in(1), c.axis("axis", 0, c.rank(0)));
+  const ValueId rows = c.build.reshape(c.in(0), {p.batch, p.rows}), updates = c.build.reshape(c.in(2), {p.batch, p.count});
+  c.out(0, c.build.reshape(scatter(c, rows, p.indices, updates), data));
+}
+
+void scatter_nd(DecodeContext& c) {
+  const Shape data = c.shape(0), indices = c.shape(1);
+  const int64_t many = indices.empty() ? 0 : indices.back();
+  if (many < 1 || many > c.rank(0)) throw Error(fmt::format("indices {} do not fit data {}", to_string(indices), to_string(data)));
+  Shape expected(indices.begin(), indices.end() - 1);
+  const int64_t count = elements(expected);
+  const Shape picked(data.begin(), data.begin() + many), rest(data.begin() + many, data.end());
+  expected.insert(expected.end(), rest.begin(), rest.end());
+  if (c.shape(2) != expected) throw Error(fmt::format("updates {} should be {}", to_string(c.shape(2)), to_string(expected)));
+  const ValueId linear = c.build.reshape(linear_indices(c.build, c.in(1), picked), {count});
+  const ValueId rows = c.build.reshape(c.in(0), {elements(picked), elements(rest)});
+  c.out(0, c.build.reshape(scatter(c, rows, linear, c.build.reshape(c.in(2), {count, elements(rest)})), data));
+}
+
+std::vector<int64_t> attribute_or(const DecodeContext& c, const char* name, size_t count, int64_t otherwise) {
+  std::vector<int64_t> values = c.attr_ints(name);
+  if (values.empty()) values.assign(count, otherwise);
+  if (values.size() != count) throw Error(fmt::format("{} has {} entries, expected {}", name, values.size(), count));
+  return values;
+}
+
+// How the blocks of one axis lie in the image.
+struct Windows {
+  int64_t image, block, stride, dilation, pad_begin, count;
+};
+
+std::vector<Windows> windows_of(DecodeContext& c, const std::vector<int64_t>& image, const std::vector<int64_t>& block) {
+  const size_t rank = image.size();
+  if (block.size() != rank) throw Error("image_shape and block_shape differ in length");
+  const auto strides = attribute_or(c, "strides", rank, 1), dilations = attribute_or(c, "dilations", rank, 1);
+  const auto pads = attribute_or(c, "pads", 2 * rank, 0);
+  std::vector<Windows> windows;
+  for (size_t i = 0; i < rank; ++i) {
+    if (strides[i] < 1 || dilations[i] < 1 || block[i] < 1) throw Error("strides, dilations and block_shape must be positive");
+    const int64_t span = image[i] + pads[i] + pads[rank + i] - dilations[i] * (block[i] - 1) - 1;
+    windows.push_back({image[i], block[i], strides[i], dilations[i], pads[i], span < 0 ? 0 : span / strides[i] + 1});
+  }
+  return windows;
+}
+
+// Place in the image of every element [block…, window…]; `outside` for what lies in the padding.
+std::vector<int64_t> image_places(const std::vector<Windows>& windows, int64_t outside) {
+  Shape shape;
+  for (const Windows& w : windows) shape.push_back(w.block);
+  for (const Windows& w : windows) shape.push_back(w.count);
+  const Strides strides = contiguous_strides(shape);
+  std::vector<int64_t> places(elements(shape));
+  for (int64_t n = 0; n < static_cast<int64_t>(places.size()); ++n) {
+    int64_t place = 0;
+    bool inside = true;
+    for (size_t i = 0; i < windows.size(); ++i) {
+      const Windows& w = windows[i];
+      const int64_t in_block = n / strides[i] % w.block, window = n / strides[windows.size() + i] % w.count;
+      const int64_t at = window * w.stride + in_block * w.dilation - w.pad_begin;
+      inside = inside && at >= 0 && at < w.image;
+      place = place * w.image + at;
+    }
+    places[n] = inside ? place : outside;
+  }
+  return places;
+}
+
+// Overlapping blocks add up: the gradient of picking them out. What falls into the padding goes to one element more, which is cut off.
+void col2im(DecodeContext& c) {
+  const std::vector<int64_t> image = c.ints(1, "image_shape"), block = c.ints(2, "block_shape");
+  const std::vector<Windows> windows = windows_of(c, image, block);
+  const int64_t pixels = elements(image), per_block = elements(block);
+  if (c.rank(0) != 3 || c.shape(0)[1] % per_block != 0)
+    throw Error(fmt::format("its input {} does not hold blocks {}", to_string(c.shape(0)), to_string(block)));
+  const std::vector<int64_t> places = image_places(windows, pixels);
+  const int64_t batch = c.shape(0)[0], channels = c.shape(0)[1] / per_block, count = static_cast<int64_t>(places.size());
+  const ValueId blocks = c.build.reshape(c.in(0), {batch, channels, count});
+  const ValueId added = c.build.add(OpKind::gather_grad, {blocks, c.build.ints(places)},
+                                    {{Attr::axis, int64_t{2}}, {Attr::shape, Shape{batch, channels, pixels + 1}}});
+  Shape to = {batch, channels};
+  to.insert(to.end(), image.begin(), image.end());
+  c.out(0, c.build.reshape(Arithmetic(c.build).slice(added, {0, 0, 0}, {1, 1, 1}, {batch, channels, pixels}), to));
+}
+
+}  // namespace
+
+void add_scatter_decoders(DecoderTable& t) {
+  t["ScatterElements"] = scatter_elements;
+  t["Scatter"] = scatter_elements;
+  t["ScatterND"] = scatter_nd;
+  t["Col2Im"] = col2im;
+}
+
+}  // namespace zeroplan

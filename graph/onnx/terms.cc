@@ -1,0 +1,40 @@
+#include "graph/onnx/terms.h"
+
+#include <limits>
+#include <numeric>
+
+namespace zeroplan {
+
+Term part(Term x, int64_t axis, int64_t start, int64_t count, int64_t step) {
+  Shape shape = x.shape();
+  if (start == 0 && step == 1 && shape[axis] == count) return x;
+  std::vector<int64_t> starts(shape.size(), 0), steps(shape.size(), 1);
+  starts[axis] = start;
+  steps[axis] = step;
+  shape[axis] = count;
+  return apply(OpKind::slice, x, {{Attr::starts, starts}, {Attr::steps, steps}, {Attr::shape, shape}});
+}
+
+Term concat(const std::vector<Term>& parts, int64_t axis) {
+  if (parts.size() == 1) return parts[0];
+  std::vector<ValueId> ids;
+  for (const Term& each : parts) ids.push_back(each.id());
+  return {parts[0].build(), parts[0].build().add(OpKind::concat, std::move(ids), {{Attr::axis, axis}})};
+}
+
+Term positions(FoldingBuilder& build, int64_t count, int64_t axis, int64_t rank) {
+  std::vector<int64_t> numbers(count);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  Shape shape(rank, 1);
+  shape[axis] = count;
+  return {build, build.reshape(build.ints(numbers), shape)};
+}
+
+Shifted shift_down(Term x, const std::vector<int64_t>& axes) {
+  const Term largest = reduce(OpKind::reduce_max, x, axes, true);
+  const Term finite = abs(largest) < std::numeric_limits<double>::infinity();
+  const Term shift = where(finite, floor(largest), 0);
+  return {x - shift, shift};
+}
+
+}  // namespace zeroplan

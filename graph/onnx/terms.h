@@ -1,0 +1,88 @@
+#pragma once
+// Formulas over values, for decoders that compose: `x / (abs(x) + 1)` builds the nodes. Numbers take the type of the other operand;
+// shapes broadcast as NumPy's do.
+#include <vector>
+
+#include "graph/onnx/decode.h"
+
+namespace zeroplan {
+
+class Term {
+ public:
+  Term(FoldingBuilder& build, ValueId id) : build_(&build), id_(id) {}
+  ValueId id() const { return id_; }
+  FoldingBuilder& build() const { return *build_; }
+  DType dtype() const { return build_->dtype(id_); }
+  const Shape& shape() const { return build_->shape(id_); }
+  int64_t rank() const { return static_cast<int64_t>(shape().size()); }
+  Term number(double value) const { return {*build_, build_->scalar(value, dtype())}; }
+  Term cast(DType dtype) const { return {*build_, build_->cast(id_, dtype)}; }
+  Term reshape(const Shape& shape) const { return {*build_, build_->reshape(id_, shape)}; }
+  Term transpose(const std::vector<int64_t>& permutation) const { return {*build_, build_->transpose(id_, permutation)}; }
+  Term broadcast(const Shape& shape) const { return {*build_, build_->broadcast(id_, shape)}; }
+
+ private:
+  FoldingBuilder* build_;
+  ValueId id_;
+};
+
+inline Term term(DecodeContext& c, int input) { return {c.build, c.in(input)}; }
+inline void result(DecodeContext& c, Term y, int output = 0) { c.out(output, y.id()); }
+
+inline Term apply(OpKind op, Term x, Attributes attributes = {}) { return {x.build(), x.build().add(op, {x.id()}, std::move(attributes))}; }
+inline Term apply(OpKind op, Term a, Term b) { return {a.build(), a.build().add(op, {a.id(), b.id()})}; }
+
+#define ZP_TERM_UNARY(name, op) \
+  inline Term name(Term x) { return apply(OpKind::op, x); }
+ZP_TERM_UNARY(operator-, neg)
+ZP_TERM_UNARY(operator!, logical_not)
+ZP_TERM_UNARY(abs, abs)
+ZP_TERM_UNARY(exp, exp)
+ZP_TERM_UNARY(log, log)
+ZP_TERM_UNARY(sqrt, sqrt)
+ZP_TERM_UNARY(floor, floor)
+ZP_TERM_UNARY(tanh, tanh)
+ZP_TERM_UNARY(sigmoid, sigmoid)
+#undef ZP_TERM_UNARY
+
+#define ZP_TERM_BINARY(name, op)                                                   \
+  inline Term name(Term a, Term b) { return apply(OpKind::op, a, b); }             \
+  inline Term name(Term a, double b) { return apply(OpKind::op, a, a.number(b)); } \
+  inline Term name(double a, Term b) { return apply(OpKind::op, b.number(a), b); }
+ZP_TERM_BINARY(operator+, add)
+ZP_TERM_BINARY(operator-, sub)
+ZP_TERM_BINARY(operator*, mul)
+ZP_TERM_BINARY(operator/, div)
+ZP_TERM_BINARY(operator<, less)
+ZP_TERM_BINARY(operator>, greater)
+ZP_TERM_BINARY(operator<=, less_equal)
+ZP_TERM_BINARY(operator>=, greater_equal)
+ZP_TERM_BINARY(operator==, equal)
+ZP_TERM_BINARY(maximum, maximum)
+ZP_TERM_BINARY(minimum, minimum)
+#undef ZP_TERM_BINARY
+inline Term operator&&(Term a, Term b) { return apply(OpKind::logical_and, a, b); }
+inline Term operator||(Term a, Term b) { return apply(OpKind::logical_or, a, b); }
+
+inline Term where(Term condition, Term a, Term b) { return {a.build(), a.build().add(OpKind::where, {condition.id(), a.id(), b.id()})}; }
+inline Term where(Term condition, Term a, double b) { return where(condition, a, a.number(b)); }
+inline Term where(Term condition, double a, Term b) { return where(condition, b.number(a), b); }
+
+inline Term matmul(Term a, Term b) { return apply(OpKind::matmul, a, b); }
+// op: reduce_sum, reduce_mean or reduce_max over sorted axes.
+inline Term reduce(OpKind op, Term x, const std::vector<int64_t>& axes, bool keepdims) {
+  return apply(op, x, {{Attr::axes, axes}, {Attr::keepdims, int64_t{keepdims}}});
+}
+// A contiguous part of one axis, or every `step`th element of it.
+Term part(Term x, int64_t axis, int64_t start, int64_t count, int64_t step = 1);
+Term concat(const std::vector<Term>& parts, int64_t axis);
+// 0, 1, … along `axis` of a shape that is 1 elsewhere; i64.
+Term positions(FoldingBuilder& build, int64_t count, int64_t axis, int64_t rank);
+// x less its largest element over `axes`, rounded down: exponentials of it neither overflow nor vanish, and no gradient goes through
+// what was taken off, which is `shift`.
+struct Shifted {
+  Term x, shift;
+};
+Shifted shift_down(Term x, const std::vector<int64_t>& axes);
+
+}  // namespace zeroplan

@@ -1,0 +1,107 @@
+#include "tools/onnxruntime.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/output_file.h"
+#include "base/temporary_folder.h"
+#include "runtime/data/npy.h"
+
+namespace zeroplan {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kVersion = "import numpy, onnxruntime\nprint(onnxruntime.__version__)\n";
+
+// argv: model, folder of inputs, folder for outputs, names of outputs.
+constexpr const char* kRun = R"(
+import os, sys
+import numpy
+import onnxruntime
+model, data, out, names = sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4:]
+options = onnxruntime.SessionOptions()
+options.log_severity_level = 3
+session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+types = {"float": "float32", "double": "float64"}
+feed = {}
+for entry in session.get_inputs():
+    path = os.path.join(data, entry.name + ".npy")
+    if os.path.exists(path):
+        name = entry.type[len("tensor("):-1]
+        feed[entry.name] = numpy.load(path).astype(types.get(name, name))
+for index, values in enumerate(session.run(names, feed)):
+    numpy.save(os.path.join(out, "%d.npy" % index), numpy.asarray(values, dtype=numpy.float64, order="C"))
+)";
+
+struct Finished {
+  int code = -1;
+  std::string output;  // both streams
+};
+
+Finished run_python(const std::string& python, const std::string& script, std::vector<std::string> arguments, const fs::path& folder) {
+  const std::string log = (folder / "log").string(), file = (folder / "script.py").string();
+  write_file(file, script);
+  arguments.insert(arguments.begin(), {python, file});
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  const int sink = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  const pid_t child = sink < 0 ? -1 : fork();
+  if (child < 0) throw Error(fmt::format("cannot start {}: {}", python, std::strerror(errno)));
+  if (child == 0) {
+    if (dup2(sink, STDOUT_FILENO) >= 0 && dup2(sink, STDERR_FILENO) >= 0) execvp(argv[0], argv.data());
+    _exit(127);
+  }
+  close(sink);
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  std::ostringstream text;
+  text << std::ifstream(log).rdbuf();
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text.str()};
+}
+
+std::string last_line(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text.substr(text.rfind('\n') + 1);
+}
+
+HostTensor read_doubles(const fs::path& path) {
+  const NpyFile file(path.string());
+  HostTensor values(DType::f64, file.shape);
+  std::memcpy(values.mutable_data(), file.data, static_cast<size_t>(values.bytes()));
+  return values;
+}
+
+}  // namespace
+
+std::optional<std::string> onnxruntime_version(const std::string& python) {
+  const TemporaryFolder folder;
+  const Finished finished = run_python(python, kVersion, {}, folder.path());
+  return finished.code == 0 ? std::optional(last_line(finished.output)) : std::nullopt;
+}
+
+std::map<std::string, HostTensor> run_onnxruntime(const std::string& python, const std::string& model, const std::string& folder,
+                                                  const std::vector<std::string>& outputs) {
+  const TemporaryFolder own;
+  std::vector<std::string> arguments = {model, folder, own.path()};
+  arguments.insert(arguments.end(), outputs.begin(), outputs.end());
+  const Finished finished = run_python(python, kRun, arguments, own.path());
+  if (finished.code != 0) throw Error(fmt::format("ONNX Runtime cannot run {}: {}", model, last_line(finished.output)));
+  std::map<std::string, HostTensor> results;
+  for (size_t i = 0; i < outputs.size(); ++i) results[outputs[i]] = read_doubles(fs::path(own.path()) / fmt::format("{}.npy", i));
+  return results;
+}
+
+}  // namespace zeroplan

@@ -1,0 +1,19 @@
+#pragma once
+// ONNX Runtime as a judge, through Python where both are installed. Nothing else in zeroplan uses Python.
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/host_tensor.h"
+
+namespace zeroplan {
+
+// The version, where `python` can import onnxruntime and numpy; else nullopt.
+std::optional<std::string> onnxruntime_version(const std::string& python);
+// Runs the model on the .npy files of `folder`, converted to the types of its inputs; outputs by name, as float64. Throws Error with what
+// the runtime says.
+std::map<std::string, HostTensor> run_onnxruntime(const std::string& python, const std::string& model, const std::string& folder,
+                                                  const std::vector<std::string>& outputs);
+
+}  // namespace zeroplan
