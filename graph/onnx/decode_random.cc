@@ -75,12 +75,13 @@ void of_shape(DecodeContext& c) {
 
 template <Draw draw>
 void like(DecodeContext& c) {
-  const DType dtype = wanted_type(c, c.build.dtype(c.in(0)));
-  draw(c, c.shape(0), dtype);
+  const Shape shape = c.shape(0);  // a copy: values that are added move the others
+  draw(c, shape, wanted_type(c, c.build.dtype(c.in(0))));
 }
 
 void bernoulli(DecodeContext& c) {
-  const ValueId p = c.in(0), u = uniform(c, c.shape(0), c.build.dtype(p));
+  const Shape shape = c.shape(0);
+  const ValueId p = c.in(0), u = uniform(c, shape, c.build.dtype(p));
   c.out(0, c.build.cast(c.build.add(OpKind::less, {u, p}), wanted_type(c, c.build.dtype(p))));
 }
 
@@ -106,7 +107,8 @@ void multinomial(DecodeContext& c) {
 ValueId all_kept(DecodeContext& c) {
   HostTensor kept(DType::boolean, {});
   kept.set_int(0, 1);
-  return c.build.broadcast(c.build.constant(std::move(kept)), c.shape(0));
+  const Shape shape = c.shape(0);
+  return c.build.broadcast(c.build.constant(std::move(kept)), shape);
 }
 
 // A mask that the caller of the import gives.

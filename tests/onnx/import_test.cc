@@ -241,24 +241,5 @@ TEST(Problems, ConstantsAreEvaluatedAndDeadNodesIgnored) {
   EXPECT_NEAR(evaluate_loss(model, data), evaluate_loss(plain, data) * std::atan(1.0), 1e-4);
 }
 
-TEST(Problems, DropoutInTrainingModeIsRefusedByName) {
-  TempFolder folder;
-  ModelBuilder m = small_regression();
-  m.proto.mutable_graph()->mutable_node(0)->set_output(0, "before");
-  m.weight("ratio", {}, {0.5f});
-  auto& training = *m.proto.mutable_graph()->add_initializer();
-  training.set_name("training");
-  training.set_data_type(onnx::TensorProto::BOOL);
-  training.set_raw_data(std::string(1, '\1'));
-  m.node("Dropout", {"before", "ratio", "training"}, {"xw"}, "drop");
-  auto* nodes = m.proto.mutable_graph()->mutable_node();
-  for (int i = nodes->size() - 1; i > 1; --i) nodes->SwapElements(i, i - 1);
-  const std::string text = message([&] { import_model(m.save(folder / "m.onnx"), samples(2)); });
-  EXPECT_THAT(text, HasSubstr("drop"));
-  EXPECT_THAT(text, HasSubstr("training_mode"));
-  training.set_raw_data(std::string(1, '\0'));
-  EXPECT_EQ(message([&] { import_model(m.save(folder / "m.onnx"), samples(2)); }), "");
-}
-
 }  // namespace
 }  // namespace zeroplan
