@@ -27,6 +27,7 @@ ImportOptions import_options(const CompileOptions& options) {
   import.eval_bn = options.eval_bn;
   import.sync_bn = options.sync_bn;
   import.bind = options.bind;
+  import.dropout_masks = options.dropout_masks;
   import.outputs = options.outputs;
   return import;
 }

@@ -38,6 +38,7 @@ struct CompileOptions {
   bool sync_bn = false;                                // statistics of all ranks' micro-batches together
   int threads = 1;                                     // per rank
   bool eval = false;                                   // also build the eval programs
+  std::map<std::string, HostTensor> dropout_masks;     // as ImportOptions has them; no option of the tools
   std::map<std::string, HostTensor> bind;              // --bind INPUT=VALUES: inputs that are constants
   std::vector<std::string> outputs;                    // not empty: a forward plan for these outputs of the model; nothing is trained
 

@@ -1,7 +1,6 @@
 #include "graph/onnx/attention_bias.h"
 
 #include <limits>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -60,22 +59,6 @@ std::optional<Term> attention_bias(DecodeContext& c, const BiasSizes& sizes, DTy
   }
   if (const std::optional<Term> seen = seen_keys(c, position, key, causal)) add(additive(*seen, dtype));
   return bias;
-}
-
-bool depends_on_parameters(const Graph& graph, ValueId id) {
-  std::vector<ValueId> open = {id};
-  std::vector<bool> met(graph.values.size(), false);
-  while (!open.empty()) {
-    const ValueId next = open.back();
-    open.pop_back();
-    if (next == kNone || met[next]) continue;
-    met[next] = true;
-    const Value& value = graph.values[next];
-    if (value.kind == ValueKind::parameter) return true;
-    if (value.producer == kNone) continue;
-    for (const ValueId in : graph.nodes[value.producer].inputs) open.push_back(in);
-  }
-  return false;
 }
 
 }  // namespace zeroplan

@@ -13,7 +13,5 @@ struct BiasSizes {
 
 // Broadcasts to [B,H,T,S]; none where every query sees every key.
 std::optional<Term> attention_bias(DecodeContext& c, const BiasSizes& sizes, DType dtype, bool causal);
-// Does a path lead from a parameter to the value?
-bool depends_on_parameters(const Graph& graph, ValueId id);
 
 }  // namespace zeroplan

@@ -111,7 +111,7 @@ void BatchNorms::report(const ImportOptions& options) {
     plan_.report.push_back(
         fmt::format("{} the statistics of {}, and training updates the running ones; --eval-bn PATTERN keeps a node's as they are{}",
                     trained_.size() == 1 ? "1 BatchNormalization uses" : fmt::format("{} BatchNormalizations use", trained_.size()),
-                    options.sync_bn ? "all ranks' samples of a round" : "its micro-batch",
+                    options.sync_bn ? "all ranks' samples of a round" : "each micro-batch",
                     options.micro_batches > 1 && !options.sync_bn ? "; --sync-bn takes them over all ranks" : ""));
   if (evaluated_ > 0)
     plan_.report.push_back(

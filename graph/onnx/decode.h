@@ -69,7 +69,6 @@ void add_constant_decoders(DecoderTable& table);
 void add_activation_decoders(DecoderTable& table);
 void add_arithmetic_decoders(DecoderTable& table);
 void add_arg_decoders(DecoderTable& table);
-void add_batch_norm_decoders(DecoderTable& table);
 void add_bit_decoders(DecoderTable& table);
 void add_conv_decoders(DecoderTable& table);
 void add_einsum_decoders(DecoderTable& table);

@@ -41,11 +41,7 @@ struct Operands {
   double scale = 1, softcap = 0;
 };
 
-// No path for a gradient leads through the bias of the fused operator.
-bool fits_fused(DecodeContext& c, const Operands& o) {
-  if (o.softcap != 0 || c.wants(3) || o.k.shape() != o.v.shape()) return false;
-  return !o.bias || !depends_on_parameters(c.build.graph(), o.bias->id());
-}
+bool fits_fused(const DecodeContext& c, const Operands& o) { return o.softcap == 0 && !c.wants(3) && o.k.shape() == o.v.shape(); }
 
 Term fused(const Operands& o, bool causal) {
   std::vector<ValueId> inputs = {o.q.id(), o.k.id(), o.v.id()};

@@ -59,7 +59,6 @@ Decoder find_decoder(const OnnxNode& node) {
     add_activation_decoders(t);
     add_arithmetic_decoders(t);
     add_arg_decoders(t);
-    add_batch_norm_decoders(t);
     add_bit_decoders(t);
     add_conv_decoders(t);
     add_einsum_decoders(t);

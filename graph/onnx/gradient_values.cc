@@ -60,6 +60,7 @@ constexpr Rule kRules[] = {
     {"STFT", {0, -1, -1}},
     {"RotaryEmbedding", {0, -1, -1}},
     {"Range", {-1, -1, -1}},
+    {"MelWeightMatrix", {-1, -1, -1}},
     {"Shape", {-1, -1, -1}},
     {"Size", {-1, -1, -1}},
     {"ConstantOfShape", {-1, -1, -1}},

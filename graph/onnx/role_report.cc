@@ -89,6 +89,15 @@ void report_dropped(const ExporterMetadata& m, RolePlan& plan) {
                     fmt::join(others, "', '")));
 }
 
+// Exports in evaluation mode leave dropout out, and nothing in the file tells that there was some.
+void report_dropout(const OnnxModel& model, RolePlan& plan) {
+  const bool any = std::any_of(model.graph.nodes.begin(), model.graph.nodes.end(), [](const OnnxNode& n) { return n.op == "Dropout"; });
+  if (any || model.producer.rfind("pytorch", 0) != 0) return;
+  plan.report.push_back(
+      "the file holds no Dropout: if the module had some, its export in evaluation mode left it out, and it is trained without; "
+      "torch.onnx.export(..., training=TrainingMode.TRAINING, dynamo=False) keeps it");
+}
+
 void fill_rows(const OnnxModel& model, RolePlan& plan) {
   const auto row = [&](const OnnxTensor& tensor) {
     const auto found = plan.by_name.find(tensor.name);

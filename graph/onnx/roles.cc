@@ -267,6 +267,7 @@ RolePlan plan_roles(const OnnxModel& model, WeightFiles& files, const ImportOpti
   report_folded(model.metadata, plan);
   report_guessed(model, plan);
   report_dropped(model.metadata, plan);
+  report_dropout(model, plan);
   fill_rows(model, plan);
   for (const Patterns* patterns : {&train, &freeze, &ties.tie, &ties.untie})
     for (std::string& line : patterns->unused()) plan.problems.push_back(std::move(line));

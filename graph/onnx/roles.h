@@ -60,6 +60,7 @@ void refuse_folded(RolePlan& plan);
 void report_folded(const ExporterMetadata& metadata, RolePlan& plan);
 void report_guessed(const OnnxModel& model, RolePlan& plan);            // where the file does not tell buffers from parameters
 void report_dropped(const ExporterMetadata& metadata, RolePlan& plan);  // parameters that the exporter left out of the file
+void report_dropout(const OnnxModel& model, RolePlan& plan);            // a PyTorch file without any
 void fill_rows(const OnnxModel& model, RolePlan& plan);
 void split_merged(const OnnxModel& model, WeightFiles& files, TieOptions& options, const UseMap& uses, RolePlan& plan);
 

@@ -34,6 +34,11 @@ class Tracker {
   int rank(ValueId id) const { return static_cast<int>(shape(id).size()); }
   bool is(ValueId id, Kind kind) const { return id != kNone && axes_[id].kind == kind; }
 
+  bool is_read(ValueId id) const {
+    return std::any_of(graph_.nodes.begin(), graph_.nodes.end(),
+                       [&](const Node& node) { return std::find(node.inputs.begin(), node.inputs.end(), id) != node.inputs.end(); });
+  }
+
   SampleAxis meet(const Node& node) const {
     if (samples_ == 1) return {Kind::unknown};
     return {Kind::mixed, -1, 1, static_cast<NodeId>(&node - graph_.nodes.data())};
@@ -77,7 +82,8 @@ class Tracker {
       case OpKind::conv:
       case OpKind::conv_grad_input: return convolved(node, x);
       case OpKind::max_pool:
-      case OpKind::average_pool: return x.kind == Kind::axis && (x.axis > 1 || output > 0) ? meet(node) : x;
+      case OpKind::average_pool:
+        return x.kind == Kind::axis && (x.axis > 1 || (output > 0 && is_read(node.outputs[output]))) ? meet(node) : x;
       default: return meet(node);
     }
   }

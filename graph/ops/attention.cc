@@ -48,10 +48,46 @@ void evaluate(const Node& node, std::span<const HostTensor> in, std::span<HostTe
   }
 }
 
+// k or v with each head as often as heads of q share it.
+ValueId for_every_head(VjpContext& c, ValueId x, int64_t heads) {
+  const Shape s = c.build.shape(x);
+  if (s[1] == heads) return x;
+  const Shape shared = {s[0], s[1], heads / s[1], s[2], s[3]};
+  const ValueId apart = c.build.reshape(x, {s[0], s[1], 1, s[2], s[3]});
+  return c.build.reshape(c.build.add(OpKind::broadcast, {apart}, {{Attr::shape, shared}}), {s[0], heads, s[2], s[3]});
+}
+
+// What hides later keys, where the node is causal: 0 or -∞.
+ValueId causal_bias(VjpContext& c, int64_t queries, int64_t keys) {
+  HostTensor bias(c.build.dtype(c.input(0)), {queries, keys});
+  for (int64_t i = 0; i < bias.count(); ++i)
+    if (i % keys > i / keys + keys - queries) bias.set(i, -std::numeric_limits<double>::infinity());
+  return c.build.constant(std::move(bias));
+}
+
+// p (dy·vᵀ - Σ dy·y) with the probabilities p = exp(scores - lse), which are built here in full: masks are rarely trained.
+ValueId mask_gradient(VjpContext& c) {
+  const auto add = [&](OpKind op, ValueId a, ValueId b) { return c.build.add(op, {a, b}); };
+  const ValueId q = c.input(0), dy = c.output_gradient();
+  const Shape s = c.build.shape(q);
+  const int64_t keys = c.build.shape(c.input(1))[2];
+  const ValueId k = for_every_head(c, c.input(1), s[1]), v = for_every_head(c, c.input(2), s[1]);
+  const ValueId scale = c.build.scalar(c.node.attributes.get_double(Attr::scale), c.build.dtype(q));
+  ValueId scores = add(OpKind::add, add(OpKind::mul, add(OpKind::matmul, q, c.build.transpose_last_two(k)), scale), c.input(3));
+  if (c.node.attributes.get_int(Attr::causal, 0)) scores = add(OpKind::add, scores, causal_bias(c, s[2], keys));
+  const ValueId lse = c.build.reshape(c.output(1), {s[0], s[1], s[2], 1}), none = c.build.scalar(0, c.build.dtype(q));
+  const ValueId hidden = add(OpKind::equal, lse, c.build.scalar(-std::numeric_limits<double>::infinity(), c.build.dtype(q)));
+  const ValueId p = c.build.add(OpKind::where, {hidden, none, c.build.add(OpKind::exp, {add(OpKind::sub, scores, lse)})});
+  const Attributes over = {{Attr::axes, std::vector<int64_t>{3}}, {Attr::keepdims, int64_t{1}}};
+  const ValueId mean = c.build.add(OpKind::reduce_sum, {add(OpKind::mul, dy, c.output(0))}, over);
+  const ValueId slope = add(OpKind::sub, add(OpKind::matmul, dy, c.build.transpose_last_two(v)), mean);
+  return c.build.sum_to(add(OpKind::mul, p, slope), Shape(c.build.shape(c.input(3))));
+}
+
 void vjp(VjpContext& c) {
   if (c.output_gradient(1) != kNone) throw Error("attention has no gradient through its lse output");
-  if (c.needs(3))
-    throw Error("attention has no gradient for its mask; a trainable bias needs the unfused form (matmul, add, softmax, matmul)");
+  if (c.needs(3)) c.set(3, mask_gradient(c));
+  if (!c.needs(0) && !c.needs(1) && !c.needs(2)) return;
   Attributes attributes = {{Attr::scale, c.node.attributes.get_double(Attr::scale)},
                            {Attr::causal, c.node.attributes.get_int(Attr::causal, 0)}};
   std::vector<ValueId> inputs = {c.output_gradient(), c.input(0), c.input(1), c.input(2), c.output(0), c.output(1)};

@@ -60,13 +60,40 @@ void evaluate(const Node& node, std::span<const HostTensor> in, std::span<HostTe
   }
 }
 
+// A number per channel [C], as it is broadcast to x's shape.
+ValueId per_channel(VjpContext& c, ValueId value, const Shape& x) {
+  Shape shape(x.size() - 1, 1);
+  shape[0] = x[1];
+  return c.build.reshape(value, shape);
+}
+
+// What reaches x through the statistics: a share of the mean's gradient, and of the variance's by 2·(x - mean).
+ValueId statistics_gradient(VjpContext& c) {
+  const ValueId x = c.input(0);
+  const Shape shape = c.build.shape(x);
+  const double count = static_cast<double>(elements(shape)) / static_cast<double>(shape[1]);
+  const auto share = [&](int output, double factor) {
+    const ValueId scale = c.build.scalar(factor / count, c.build.dtype(x));
+    return per_channel(c, c.build.add(OpKind::mul, {c.output_gradient(output), scale}), shape);
+  };
+  ValueId sum = kNone;
+  if (c.output_gradient(2) != kNone) {
+    const ValueId centred = c.build.add(OpKind::sub, {x, per_channel(c, c.output(1), shape)});
+    sum = c.build.add(OpKind::mul, {centred, share(2, 2)});
+  }
+  if (c.output_gradient(1) == kNone) return sum;
+  if (sum != kNone) return c.build.add(OpKind::add, {sum, share(1, 1)});
+  return c.build.add(OpKind::broadcast, {share(1, 1)}, {{Attr::shape, shape}});
+}
+
 void vjp(VjpContext& c) {
-  if (c.output_gradient(1) != kNone || c.output_gradient(2) != kNone)
-    throw Error("batch_norm has no gradient through its mean and variance outputs");
+  const ValueId statistics = c.needs(0) ? statistics_gradient(c) : kNone;
+  if (c.output_gradient() == kNone) return c.set(0, statistics);
   const std::vector<ValueId> gradients =
       c.build.add_multi(OpKind::batch_norm_grad, {c.output_gradient(), c.input(0), c.input(1), c.output(1), c.output(2)},
                         {{Attr::epsilon, c.node.attributes.get_double(Attr::epsilon)}});
   for (int i = 0; i < 3; ++i) c.set(i, gradients[i]);
+  if (statistics != kNone) c.set(0, c.build.add(OpKind::add, {gradients[0], statistics}));
 }
 
 // With x̂ = (x - mean)·rstd: dx = gamma·rstd·(dy - mean(dy) - x̂·mean(dy·x̂)).

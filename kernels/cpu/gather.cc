@@ -63,8 +63,8 @@ template <typename T>
 void add_columns(const GatherShape& shape, const T* dy, T* d, int64_t o, int64_t begin, int64_t end) {
   T* table = d + o * shape.rows * shape.inner + begin;
   const bool whole = end - begin == shape.inner;
-  const int64_t runs = whole ? 1 : shape.rows, run = whole ? shape.rows * shape.inner : end - begin;
-  for (int64_t r = 0; r < runs; ++r) std::memset(table + r * shape.inner, 0, static_cast<size_t>(run) * sizeof(T));
+  const int64_t lines = whole ? 1 : shape.rows, length = whole ? shape.rows * shape.inner : end - begin;
+  for (int64_t r = 0; r < lines; ++r) std::memset(table + r * shape.inner, 0, static_cast<size_t>(length) * sizeof(T));
   for (int64_t k = 0; k < shape.count; ++k) {
     const T* from = dy + (o * shape.count + k) * shape.inner + begin;
     T* to = table + shape.row(shape.first(o) + k) * shape.inner;

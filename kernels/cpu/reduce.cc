@@ -13,6 +13,8 @@ namespace {
 
 constexpr int64_t kSumRun = 4096;    // elements added in lanes before the sum moves on in double
 constexpr int64_t kColumnRows = 16;  // rows added in T before the sum moves on in double
+constexpr int64_t kFewTerms = 8;     // results of at most that many elements are made side by side,
+constexpr int64_t kFewResults = 64;  // this many at a time
 
 // The operand cut into the axes that stay (in the order of y) and those that are reduced.
 struct ReduceSpaces {
@@ -141,20 +143,38 @@ void reduce_columns(const Space& reduced, const T* x, T* y, int64_t n, double di
   for (int64_t i = 0; i < n; ++i) y[i] = static_cast<T>(result[i] / divisor);
 }
 
+// n <= kFewResults neighbours of y, whose elements lie `stride` apart in x: term by term.
+template <typename Op, typename T, typename Wide>
+void reduce_few(const Space& reduced, const T* x, int64_t stride, T* y, int64_t n, double divisor) {
+  Wide total[kFewResults];
+  for (int64_t i = 0; i < n; ++i) total[i] = Op::template start<Wide>();
+  OuterIndex index(reduced, 0);
+  for (int64_t o = 0; o < reduced.outer(); ++o, index.next()) {
+    for (int64_t r = 0; r < reduced.inner(); ++r) {
+      const T* from = x + index.offset(0) + r * reduced.inner_stride(0);
+      for (int64_t i = 0; i < n; ++i) total[i] = Op::join(total[i], static_cast<Wide>(from[i * stride]));
+    }
+  }
+  for (int64_t i = 0; i < n; ++i) y[i] = static_cast<T>(std::is_floating_point_v<T> ? total[i] / static_cast<Wide>(divisor) : total[i]);
+}
+
 // y contiguous, in the order of the kept axes.
 template <typename Op, typename T, typename Wide>
 void reduce(const ReduceSpaces& s, const T* x, T* y, double divisor, int threads) {
   const int64_t inner = s.kept.inner(), stride = s.kept.inner_stride(0);
   constexpr bool kLaned = std::is_floating_point_v<T> && Op::kInLanes;
   const bool columns = kLaned && stride == 1 && inner > 1 && s.reduced.inner_stride(0) != 1;
-  const int64_t width = columns ? 4 * kLanes : 1, pieces = (inner + width - 1) / width;
+  const bool few = !columns && inner > 1 && s.divisor <= kFewTerms;
+  const int64_t width = columns ? 4 * kLanes : few ? kFewResults : 1, pieces = (inner + width - 1) / width;
   parallel_ranges(threads, s.kept.outer() * pieces, 1, [&](int64_t begin, int64_t end) {
     OuterIndex index(s.kept, begin / pieces);
     for (int64_t item = begin; item < end; ++item) {
       const int64_t first = item % pieces * width;
       const T* from = x + index.offset(0) + first * stride;
       T* to = y + item / pieces * inner + first;
-      if constexpr (kLaned) {
+      if (few) {
+        reduce_few<Op, T, Wide>(s.reduced, from, stride, to, std::min(width, inner - first), divisor);
+      } else if constexpr (kLaned) {
         if (columns)
           reduce_columns<Op>(s.reduced, from, to, std::min(width, inner - first), divisor);
         else

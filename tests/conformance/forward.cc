@@ -43,6 +43,7 @@ Forward import_with(const ModelFile& file, const DataSet& set, DType precision, 
   for (const SuiteTensor& input : set.inputs)
     if (binds(binding, input.values)) forward.bound[input.name] = input.values;
   options.bind = forward.bound;
+  options.dropout_masks = forward.masks = set.masks;
   options.dims = forward.dims = dims_of(file, set, forward.bound);
   for (const SuiteTensor& output : set.outputs) options.outputs.push_back(output.name);
   forward.model = file.decode(options);
@@ -111,6 +112,7 @@ std::map<std::string, HostTensor> evaluate_plan(const ModelFile& file, const For
   options.precision = precision;
   options.dims = forward.dims;
   options.bind = forward.bound;
+  options.dropout_masks = forward.masks;
   for (const ImportedOutput& output : forward.model.outputs) options.outputs.push_back(output.name);
   const auto samples = forward.dims.find(file.peek({}, forward.bound).sample_symbol);
   if (samples != forward.dims.end()) options.batch = samples->second;

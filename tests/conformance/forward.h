@@ -10,6 +10,7 @@ struct Forward {
   std::map<ValueId, HostTensor> values;     // inputs and parameters
   std::map<std::string, HostTensor> bound;  // inputs that had to be constants
   std::map<std::string, int64_t> dims;      // symbols by the data
+  std::map<std::string, HostTensor> masks;  // of Dropout nodes
 };
 
 // Imports the model for the data set. Inputs whose contents must be known at import are bound to those of the set, integers first; what

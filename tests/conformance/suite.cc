@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "graph/onnx/proto_checks.h"
 #include "graph/onnx/tensor_data.h"
+#include "tests/conformance/dropout_masks.h"
 
 namespace zeroplan {
 namespace {
@@ -69,7 +70,8 @@ void load_case(SuiteCase& suite_case) {
   for (int i = 0;; ++i) {
     const fs::path set = suite_case.model.parent_path() / fmt::format("test_data_set_{}", i);
     if (!fs::is_directory(set)) break;
-    suite_case.sets.push_back({read_list(set, "input", model.graph().input()), read_list(set, "output", model.graph().output())});
+    suite_case.sets.push_back({read_list(set, "input", model.graph().input()), read_list(set, "output", model.graph().output()), {}});
+    suite_case.sets.back().masks = numpy_dropout_masks(model.graph(), suite_case.sets.back());
   }
   if (suite_case.sets.empty()) throw Error("it has no data set");
 }

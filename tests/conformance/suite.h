@@ -17,6 +17,7 @@ struct SuiteTensor {
 
 struct DataSet {
   std::vector<SuiteTensor> inputs, outputs;  // by place; an output that is no tensor has type 0
+  std::map<std::string, HostTensor> masks;   // see dropout_masks.h
 };
 
 struct SuiteCase {

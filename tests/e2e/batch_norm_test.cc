@@ -108,7 +108,7 @@ TEST(BatchNorm, MicroBatchesGiveTheSameBitsAtAnyNumberOfRanks) {
 
 TEST(BatchNorm, MixingOfSamplesIsReported) {
   const auto lines = [](bool training, const CompileOptions& options) { return random_case(training).compile(options).report_lines; };
-  EXPECT_THAT(lines(true, sgd_compile(8, 2)), Contains(HasSubstr("the statistics of its micro-batch")));
+  EXPECT_THAT(lines(true, sgd_compile(8, 2)), Contains(HasSubstr("the statistics of each micro-batch")));
   EXPECT_THAT(lines(true, sgd_compile(8, 2)), Contains(HasSubstr("--sync-bn takes them over all ranks")));
   EXPECT_THAT(lines(true, synchronised(sgd_compile(8, 2))), Contains(HasSubstr("all ranks' samples of a round")));
   EXPECT_THAT(lines(false, sgd_compile(8, 2)), Contains(HasSubstr("--train-bn PATTERN")));

@@ -33,7 +33,9 @@ Golden read_golden(const std::string& model, const std::string& file) {
   }
   for (const auto& [name, parameter] : json.at("params").items())
     golden.initializers[name] = parameter.at("onnx").empty() ? json.at("rnn_layout").at(name).at(0) : parameter.at("onnx").at(0).at(0);
-  if (json.at("loss").at("kind") == "softmax_cross_entropy") golden.compile.loss = "softmax_cross_entropy(logits, labels)";
+  const nlohmann::json& loss = json.at("loss");
+  if (loss.at("kind") == "softmax_cross_entropy")
+    golden.compile.loss = "softmax_cross_entropy(logits, labels, axis=" + std::to_string(loss.value("class_axis", -1)) + ")";
   if (model == "gpt2_nano_logits") golden.compile.dims["seq"] = 16;
   return golden;
 }

@@ -35,6 +35,8 @@ CaseList attention_cases() {
        true},
       {"attention_mask", OpKind::attention, {q, kv, kv, mask}, scaled(0.7, 0), true},
       {"attention_mask_and_causal", OpKind::attention, {q, kv, kv, no_gradient(real({4, 1}))}, scaled(0.7, 1), true},
+      {"attention_mask_gradient", OpKind::attention, {q, kv, kv, real({4, 1, 4})}, scaled(0.7, 0), true},
+      {"attention_causal_mask_gradient", OpKind::attention, {q, kv, kv, real({2, 1, 4, 4})}, scaled(0.7, 1), true},
       {"attention_hidden_query", OpKind::attention, {q, kv, kv, holes()}, scaled(0.7, 0), true},
       {"attention_absent_mask", OpKind::attention, {q, kv, kv, absent()}, scaled(0.7, 1), true},
       {"attention_one_key", OpKind::attention, {real({1, 1, 2, 3}), real({1, 1, 1, 3}), real({1, 1, 1, 3})}, scaled(1, 0)},

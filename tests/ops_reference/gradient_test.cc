@@ -18,7 +18,8 @@ struct Seeds {
 };
 
 bool carries_gradient(const OpCase& op_case, const HostTensor& output, size_t index) {
-  return is_floating(output.dtype()) && (index == 0 || (op_case.op == OpKind::cross_entropy && index == 2));
+  const bool more = (op_case.op == OpKind::cross_entropy && index == 2) || op_case.op == OpKind::batch_norm;
+  return is_floating(output.dtype()) && (index == 0 || more);
 }
 
 Seeds make_seeds(const OpCase& op_case, const std::vector<HostTensor>& outputs) {

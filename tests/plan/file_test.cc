@@ -36,6 +36,16 @@ TEST(PlanFile, RoundTrip) {
   }
 }
 
+TEST(PlanFile, StatisticsAreKept) {
+  const Plan plan = normalized_plan(2, 3);
+  const Plan again = parse_plan(serialize_plan(plan), "x");
+  ASSERT_EQ(again.statistics.size(), 2u);
+  EXPECT_EQ(again.statistics[1].recorded, plan.statistics[1].recorded);
+  EXPECT_EQ(again.statistics[1].momentum, 0.9);
+  EXPECT_TRUE(again.parameters[again.statistics[1].variance].parameter.statistics);
+  EXPECT_EQ(violations(again), "");
+}
+
 TEST(PlanFile, DigestCoversEverythingButItself) {
   Plan plan = small_plan();
   const std::string digest = plan_digest(plan);

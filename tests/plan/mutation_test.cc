@@ -14,8 +14,9 @@ TEST(Interpreter, SchedulesOfASafePlanAgree) {
     for (int stage : {0, 1, 2, 3})
       for (int prefetch : {0, 2}) {
         SCOPED_TRACE(testing::Message() << "ranks " << ranks << " stage " << stage << " prefetch " << prefetch);
-        for (const Plan& plan : {chain_plan(ranks, stage, prefetch, 1), residual_plan(ranks, stage, prefetch, 1),
-                                 chain_plan(ranks, stage, prefetch, 2), residual_plan(ranks, stage, prefetch, 2)}) {
+        for (const Plan& plan :
+             {chain_plan(ranks, stage, prefetch, 1), residual_plan(ranks, stage, prefetch, 1), chain_plan(ranks, stage, prefetch, 2),
+              residual_plan(ranks, stage, prefetch, 2), normalized_plan(ranks, stage, 2), normalized_plan(ranks, stage, 1, true)}) {
           const Interpretation first = interpret(plan, 1);
           EXPECT_EQ(first.failure, "");
           for (uint64_t seed = 2; seed < 8; ++seed) EXPECT_EQ(interpret(plan, seed), first) << "seed " << seed;
@@ -91,6 +92,10 @@ TEST(Mutations, NothingHarmfulIsAccepted) {
 }
 
 TEST(Mutations, NothingHarmfulIsAcceptedWithTwoRounds) { judge_mutants({residual_plan(2, 3, 1, 2), chain_plan(2, 0, 1, 2)}, 60); }
+
+TEST(Mutations, NothingHarmfulIsAcceptedWithBatchStatistics) {
+  judge_mutants({normalized_plan(2, 3), normalized_plan(2, 1, 2), normalized_plan(2, 3, 1, true)}, 60);
+}
 
 TEST(Mutations, NothingHarmfulIsAcceptedForGpt2) { judge_mutants({model_plan("gpt2_nano_dynamo", 2, 3)}, 20); }
 

@@ -29,6 +29,39 @@ Plan chain_plan(int ranks, int stage, int prefetch, int rounds) {
   return compile_graph(chain(4, {10, 30, 10, 30, 10}, true), options);
 }
 
+namespace {
+
+Graph normalized() {
+  Graph graph;
+  Builder build(graph);
+  ValueId x = add_input(graph, "x", DType::f32, {4, 6});
+  for (int i = 0; i < 2; ++i) {
+    const std::string block = fmt::format("h.{}.", i);
+    const ValueId w = add_parameter(graph, block + "weight", {6, 6});
+    const ValueId gamma = add_parameter(graph, block + "bn.weight", {6}), beta = add_parameter(graph, block + "bn.bias", {6});
+    const ValueId mean = add_parameter(graph, block + "bn.running_mean", {6}, false);
+    const ValueId variance = add_parameter(graph, block + "bn.running_var", {6}, false);
+    for (const ValueId leaf : {mean, variance}) graph.parameters[graph.values[leaf].parameter].statistics = true;
+    const std::vector<ValueId> y =
+        build.add_multi(OpKind::batch_norm, {build.add(OpKind::matmul, {x, w}), gamma, beta}, {{Attr::epsilon, 1e-5}});
+    graph.statistics.push_back({y[1], y[2], mean, variance, 0.9});
+    x = build.add(OpKind::relu, {y[0]});
+  }
+  set_sum_loss(graph, x);
+  return graph;
+}
+
+}  // namespace
+
+Plan normalized_plan(int ranks, int stage, int rounds, bool sync) {
+  CompileOptions options = options_of(ranks, stage, 1);
+  options.batch = options.micro_batches = ranks * rounds;
+  options.eval = true;
+  options.sync_bn = sync;
+  options.unit_patterns = {"h\\.(\\d+)\\."};
+  return compile_graph(normalized(), options);
+}
+
 Plan model_plan(const std::string& name, int ranks, int stage, int prefetch) {
   CompileOptions options = options_of(ranks, stage, prefetch);
   options.batch = 2 * options.micro_batches;

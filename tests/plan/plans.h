@@ -11,6 +11,8 @@ namespace zeroplan::test {
 Plan residual_plan(int ranks, int stage, int prefetch = 1, int rounds = 1);
 // tests/models/NAME/model.onnx, two samples per micro-batch; eval programs included.
 Plan model_plan(const std::string& name, int ranks, int stage, int prefetch = 1);
+// Two products with batch normalization behind each, in training mode; eval programs included. `sync`: statistics of all ranks.
+Plan normalized_plan(int ranks, int stage, int rounds = 1, bool sync = false);
 Plan chain_plan(int ranks, int stage, int prefetch = 1, int rounds = 1);
 
 // One violation per line; empty for a plan that is safe.

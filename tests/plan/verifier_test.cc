@@ -17,6 +17,15 @@ TEST(Verifier, AcceptsCompiledPlans) {
       }
 }
 
+TEST(Verifier, AcceptsBatchStatistics) {
+  for (int ranks : {1, 2, 3})
+    for (int stage : {0, 1, 2, 3}) {
+      SCOPED_TRACE(testing::Message() << "ranks " << ranks << " stage " << stage);
+      for (int rounds : {1, 2}) EXPECT_EQ(violations(normalized_plan(ranks, stage, rounds)), "");
+      EXPECT_EQ(violations(normalized_plan(ranks, stage, 1, true)), "");
+    }
+}
+
 TEST(Verifier, AcceptsModels) {
   for (const char* name : {"mlp", "gpt2_nano_dynamo", "gpt2_nano_ts"})
     for (int ranks : {1, 2, 3})

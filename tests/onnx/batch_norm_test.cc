@@ -1,0 +1,143 @@
+// Batch normalizations: their modes, and which tensors their running statistics are.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <span>
+
+#include "graph/onnx/exporter.h"
+#include "tests/onnx/evaluate.h"
+#include "tests/onnx/model_builder.h"
+
+namespace zeroplan {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::UnorderedElementsAre;
+
+// x[N,2,1] → BN a → BN b → mean of squares; `mean_b`: what b reads as its running mean.
+ModelBuilder two_norms(bool training, const std::string& mean_b = "b.running_mean") {
+  ModelBuilder m;
+  m.proto.set_producer_name("pytorch");
+  m.input("x", {"N", "2", "1"}).output("loss", {});
+  for (const std::string n : {"a", "b"}) {
+    m.weight(n + ".weight", {2}, {1, 2});
+    m.weight(n + ".bias", {2}, {0, 0});
+    if (n == "a" || mean_b == "b.running_mean") m.weight(n + ".running_mean", {2}, {0, 0.5f});
+    m.weight(n + ".running_var", {2}, {1, 4});
+  }
+  if (mean_b != "b.running_mean") m.node("Identity", {"a.running_mean"}, {mean_b});
+  std::string h = "x";
+  for (const std::string n : {"a", "b"}) {
+    std::vector<std::string> outputs = {n};
+    if (training) outputs.insert(outputs.end(), {n + "_mean", n + "_var"});
+    onnx::NodeProto& node =
+        m.node("BatchNormalization", {h, n + ".weight", n + ".bias", n == "b" ? mean_b : n + ".running_mean", n + ".running_var"}, outputs);
+    if (training) ModelBuilder::set(node, "training_mode", int64_t{1});
+    h = n;
+  }
+  m.node("Mul", {"b", "b"}, {"square"});
+  m.add("ReduceMean", {"square"}, "loss", {{"keepdims", 0}});
+  return m;
+}
+
+std::vector<std::string> statistics_of(const ImportedModel& model) {
+  std::vector<std::string> names;
+  for (const Parameter& p : model.graph.parameters)
+    if (p.statistics) names.push_back(p.name);
+  return names;
+}
+
+ImportedModel import(ModelBuilder& m, const ImportOptions& options = samples(4)) {
+  TempFolder folder;
+  return import_model(m.save(folder / "m.onnx"), options);
+}
+
+Role role_of(const ImportedModel& model, const std::string& name) {
+  for (const RoleRow& row : model.roles)
+    if (row.initializer == name) return row.role;
+  return Role::constant;
+}
+
+TEST(BatchNorms, TrainingModeMakesStatistics) {
+  ModelBuilder m = two_norms(true);
+  const ImportedModel model = import(m);
+  EXPECT_THAT(statistics_of(model), UnorderedElementsAre("a.running_mean", "a.running_var", "b.running_mean", "b.running_var"));
+  ASSERT_EQ(model.graph.statistics.size(), 2u);
+  EXPECT_EQ(model.graph.statistics[0].momentum, 0.9);
+  EXPECT_EQ(model.graph.value(model.graph.statistics[1].running_variance).name, "b.running_var");
+  EXPECT_EQ(role_of(model, "a.running_mean"), Role::buffer);
+  EXPECT_THAT(model.report, Contains(HasSubstr("2 BatchNormalizations use the statistics of each micro-batch")));
+}
+
+TEST(BatchNorms, EvaluationModeKeepsThemConstant) {
+  ModelBuilder m = two_norms(false);
+  const ImportedModel model = import(m);
+  EXPECT_TRUE(statistics_of(model).empty());
+  EXPECT_TRUE(model.graph.statistics.empty());
+  // a: (x - mean)/sqrt(var)·weight; b the same on that.
+  const double x = 3, a0 = x / std::sqrt(1 + 1e-5), a1 = (x - 0.5) * 2 / std::sqrt(4 + 1e-5);
+  const double b0 = a0 / std::sqrt(1 + 1e-5), b1 = (a1 - 0.5) * 2 / std::sqrt(4 + 1e-5);
+  TempFolder folder;
+  EXPECT_NEAR(
+      evaluate_loss(import_model(m.save(folder / "m.onnx"), samples(1)), {{"x", HostTensor::of<double>(DType::f32, {1, 2, 1}, {x, x})}}),
+      (b0 * b0 + b1 * b1) / 2, 1e-6);
+}
+
+TEST(BatchNorms, PatternsNameNodesOrTensors) {
+  ModelBuilder evaluated = two_norms(false), trained = two_norms(true);
+  for (const std::string pattern : {"node_b", "^b\\.", "b.bias"}) {
+    ImportOptions options = samples(4);
+    options.train_bn = {pattern};
+    EXPECT_THAT(statistics_of(import(evaluated, options)), UnorderedElementsAre("b.running_mean", "b.running_var")) << pattern;
+    options.train_bn.clear();
+    options.eval_bn = {pattern};
+    EXPECT_THAT(statistics_of(import(trained, options)), UnorderedElementsAre("a.running_mean", "a.running_var")) << pattern;
+  }
+}
+
+// Two nodes that read one tensor: called twice in the model, or merged by the exporter where an Identity stands in front.
+TEST(BatchNorms, SharedStatisticsAndMergedOnes) {
+  ModelBuilder merged = two_norms(true, "b.mean.of.old");
+  const ImportedModel model = import(merged);
+  EXPECT_THAT(statistics_of(model), UnorderedElementsAre("a.running_mean", "a.running_var", "b.mean.of.old", "b.running_var"));
+  ModelBuilder shared = two_norms(true);
+  shared.proto.mutable_graph()->mutable_node(1)->set_input(3, "a.running_mean");
+  shared.proto.mutable_graph()->mutable_node(1)->set_input(4, "a.running_var");
+  const ImportedModel once = import(shared);
+  EXPECT_THAT(statistics_of(once), UnorderedElementsAre("a.running_mean", "a.running_var"));
+  EXPECT_EQ(once.graph.statistics.size(), 2u);
+}
+
+// A trained bias that is equal to a running mean, and merged with it.
+TEST(BatchNorms, StatisticsMergedIntoAParameter) {
+  ModelBuilder m = two_norms(true);
+  m.proto.mutable_graph()->mutable_node(0)->set_input(3, "a.bias");
+  TempFolder folder;
+  const std::string from = m.save(folder / "m.onnx"), to = folder / "trained.onnx";
+  const ImportedModel model = import_model(from, samples(4));
+  EXPECT_THAT(statistics_of(model), UnorderedElementsAre("a.bias.running_mean", "a.running_var", "b.running_mean", "b.running_var"));
+  EXPECT_EQ(role_of(model, "a.bias"), Role::parameter);
+  export_model(from, to, model.graph.parameters, [&](const TakeParameter& take) {
+    for (size_t i = 0; i < model.graph.parameters.size(); ++i) {
+      const std::vector<float> values(2, static_cast<float>(i + 1));
+      take(static_cast<int>(i), std::as_bytes(std::span(values)));
+    }
+  });
+  const ImportedModel after = import_model(to, samples(4));
+  EXPECT_EQ(after.graph.parameters.size(), model.graph.parameters.size());
+  EXPECT_EQ(statistics_of(after).size(), 4u);
+}
+
+TEST(BatchNorms, SamplesStayApartBehindThem) {
+  ModelBuilder m = two_norms(true);
+  ImportOptions options = samples(4);
+  options.micro_batches = 2;
+  EXPECT_THAT(import(m, options).report, Contains(HasSubstr("--sync-bn takes them over all ranks")));
+  options.sync_bn = true;
+  EXPECT_THAT(import(m, options).report, Contains(HasSubstr("all ranks' samples of a round")));
+}
+
+}  // namespace
+}  // namespace zeroplan
