@@ -58,7 +58,7 @@ std::vector<ValueId> adam_rule(DecodeContext& c, Arithmetic& a, const Optimized&
   const double alpha = c.attr_float("alpha", 0.9), beta = c.attr_float("beta", 0.999);
   const ValueId mean = a.add(a.scaled(alpha, o.state[0]), a.scaled(1 - alpha, o.gradient));
   const ValueId square = a.add(a.scaled(beta, o.state[1]), a.scaled(1 - beta, a.mul(o.gradient, o.gradient)));
-  const ValueId root = a.add(a.root(square), a.number(c.attr_float("epsilon", 0)));
+  const ValueId root = a.add(a.root(square), a.number(c.attr_float("epsilon", 1e-6)));
   const ValueId correction = a.div(a.root(a.sub(a.number(1), a.power(beta, o.steps))), a.sub(a.number(1), a.power(alpha, o.steps)));
   const ValueId rate = a.by_step(o.steps, a.mul(o.rate, correction), o.rate);
   const ValueId x = a.sub(o.x, a.div(a.mul(rate, mean), root));
@@ -68,7 +68,7 @@ std::vector<ValueId> adam_rule(DecodeContext& c, Arithmetic& a, const Optimized&
 std::vector<ValueId> adagrad_rule(DecodeContext& c, Arithmetic& a, const Optimized& o) {
   const ValueId rate = a.div(o.rate, a.add(a.number(1), a.scaled(c.attr_float("decay_factor", 0), o.steps)));
   const ValueId square = a.add(o.state[0], a.mul(o.gradient, o.gradient));
-  const ValueId root = a.add(a.root(square), a.number(c.attr_float("epsilon", 0)));
+  const ValueId root = a.add(a.root(square), a.number(c.attr_float("epsilon", 1e-6)));
   return {a.sub(o.x, a.div(a.mul(rate, o.gradient), root)), square};
 }
 

@@ -31,6 +31,10 @@ void add_reads(const onnx::GraphProto& graph, Names& names);
 void add_reads(const onnx::NodeProto& node, Names& names) {
   names.insert(node.input().begin(), node.input().end());
   for (const auto& attribute : node.attribute()) {
+    if (node.op_type() == "Gradient") {  // names values by its attributes
+      names.insert(attribute.strings().begin(), attribute.strings().end());
+      names.insert(attribute.s());
+    }
     if (attribute.has_g()) add_reads(attribute.g(), names);
     for (const auto& graph : attribute.graphs()) add_reads(graph, names);
   }
@@ -170,8 +174,9 @@ void keep_forward(onnx::ModelProto& model, WireModel* wire, TrainingFacts& facts
   const Names backward = backward_values(graph);
   const int nodes = graph.node_size(), outputs = graph.output_size();
   auto& list = *graph.mutable_output();
-  list.erase(std::remove_if(list.begin(), list.end(), [&](const auto& info) { return backward.count(info.name()) > 0; }), list.end());
-  if (list.empty()) throw Error("all outputs of the model belong to its backward, so that it has no loss; export the forward");
+  const auto is_of_backward = [&](const onnx::ValueInfoProto& info) { return backward.count(info.name()) > 0; };
+  if (std::all_of(list.begin(), list.end(), is_of_backward)) return;
+  list.erase(std::remove_if(list.begin(), list.end(), is_of_backward), list.end());
   drop_unread(graph, wire);
   if (facts.roles.empty() && graph.initializer_size() == 0)
     facts.missing =
