@@ -41,6 +41,46 @@ void expect_channels(const DecodeContext& c, int input, int64_t channels) {
     throw Error(fmt::format("its input {} of shape {} does not fit {} channels", input, to_string(c.shape(input)), channels));
 }
 
+// With the statistics that the model stores.
+ValueId normalized_by_statistics(DecodeContext& c) {
+  const int64_t rank = c.rank(0);
+  const DType dtype = c.build.dtype(c.in(0));
+  const ValueId variance = combine(c, OpKind::add, c.build.cast(c.in(4), dtype), number(c, c.attr_float("epsilon", 1e-5), c.in(0)));
+  const ValueId rstd = c.build.add(OpKind::reciprocal, {c.build.add(OpKind::sqrt, {variance})});
+  const ValueId centred = combine(c, OpKind::sub, c.in(0), per_channel(c, c.build.cast(c.in(3), dtype), rank));
+  return scaled_channels(c, centred, combine(c, OpKind::mul, c.in(1), rstd), c.in(2), rank);
+}
+
+// running · momentum + current · (1 - momentum)
+ValueId moved(DecodeContext& c, ValueId running, ValueId current) {
+  const double momentum = c.attr_float("momentum", 0.9);
+  const ValueId kept = combine(c, OpKind::mul, running, number(c, momentum, running));
+  return combine(c, OpKind::add, kept, combine(c, OpKind::mul, current, number(c, 1 - momentum, current)));
+}
+
+bool holds_statistics(const DecodeContext& c, int input) {
+  const Value& value = c.build.graph().values[c.in(input)];
+  return value.kind == ValueKind::parameter && c.build.graph().parameters[value.parameter].statistics;
+}
+
+void batch_norm(DecodeContext& c) {
+  if (c.rank(0) < 2) throw Error(fmt::format("its input {} has no channels", to_string(c.shape(0))));
+  for (int i = 1; i < 5; ++i) expect_channels(c, i, c.shape(0)[1]);
+  if (c.attr_int("training_mode", 0) == 0) {
+    c.out(0, normalized_by_statistics(c));
+    c.out(1, c.in(3));  // of a node that trains in the file
+    c.out(2, c.in(4));
+    return;
+  }
+  const std::vector<ValueId> y =
+      c.build.add_multi(OpKind::batch_norm, {c.in(0), c.in(1), c.in(2)}, {{Attr::epsilon, c.attr_float("epsilon", 1e-5)}});
+  c.out(0, y[0]);
+  if (c.wants(1)) c.out(1, moved(c, c.in(3), y[1]));
+  if (c.wants(2)) c.out(2, moved(c, c.in(4), y[2]));
+  if (holds_statistics(c, 3) && holds_statistics(c, 4))
+    c.build.graph().statistics.push_back({y[1], y[2], c.in(3), c.in(4), c.attr_float("momentum", 0.9)});
+}
+
 // Each of `rows` stretches of x to mean 0 and variance 1.
 ValueId normalized_rows(DecodeContext& c, int64_t rows) {
   const ValueId x = c.in(0);
@@ -104,6 +144,7 @@ void lp_norm(DecodeContext& c) {
 }  // namespace
 
 void add_normalize_decoders(DecoderTable& t) {
+  t["BatchNormalization"] = batch_norm;
   t["InstanceNormalization"] = instance_norm;
   t["GroupNormalization"] = group_norm;
   t["MeanVarianceNormalization"] = mean_variance_norm;
