@@ -65,7 +65,8 @@ const SampleCase kMeeting[] = {
      }},
     {"SamplesAlongTheWindows",
      [](ModelBuilder& m) {
-       ModelBuilder::set(m.node("Transpose", {"x"}, {"turned"}), "perm", std::vector<int64_t>{1, 2, 0});
+       m.add("MatMul", {"x", "w"}, "xw");
+       ModelBuilder::set(m.node("Transpose", {"xw"}, {"turned"}), "perm", std::vector<int64_t>{1, 2, 0});
        ModelBuilder::set(m.node("AveragePool", {"turned"}, {"y"}), "kernel_shape", std::vector<int64_t>{1});
      }},
     {"IndicesIntoTheBatch",
