@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/e2e_support/golden.h"
 #include "tests/e2e_support/tiny_run.h"
 
 namespace {
@@ -62,6 +63,17 @@ TEST(T08, NoAllocationAfterTheFirstStep) {
     for (int64_t step = 1; step < 5; ++step) executor->train_step(*data, step * 8, nullptr, scalars_of_step(step, 0.01));
     EXPECT_EQ(allocations - before, 0) << describe(options);
   }
+}
+
+TEST(T08, ConvolutionsAndPoolsAllocateNothing) {
+  const Golden golden = read_golden("resnet_nano_eval", "golden");
+  const Plan plan = compile(model_folder("resnet_nano_eval") + "/model.onnx", golden.compile);
+  const auto executor = make_executor(plan);
+  const auto data = open_npy_folder(model_folder("resnet_nano_eval") + "/data", plan);
+  executor->train_step(*data, 0, nullptr, scalars_of_step(0, 0.01));
+  const int64_t before = allocations;
+  for (int64_t step = 1; step < 5; ++step) executor->train_step(*data, step * 8, nullptr, scalars_of_step(step, 0.01));
+  EXPECT_EQ(allocations - before, 0);
 }
 
 TEST(T08, EqualPeakInTheFirstAndTheFifthStep) {
