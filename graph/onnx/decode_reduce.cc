@@ -84,6 +84,8 @@ void choose(DecodeContext& c, bool largest) {
 void reduce_max(DecodeContext& c) { choose(c, true); }
 void reduce_min(DecodeContext& c) { choose(c, false); }
 
+void reduce_prod(DecodeContext& c) { result(c, reduced(reduction_of(c), OpKind::reduce_prod, term(c, 0))); }
+
 void reduce_sum_square(DecodeContext& c) {
   const Term x = term(c, 0);
   result(c, total(reduction_of(c), x * x));
