@@ -14,7 +14,7 @@ CaseList movement_cases();
 CaseList matmul_cases();
 CaseList row_cases();  // softmax, norms, cross entropy
 CaseList attention_cases();
-CaseList index_cases();  // scatter, cumsum, arg_max, top_k
+CaseList index_cases();    // scatter, cumsum, arg_max, top_k
 CaseList spatial_cases();  // convolutions, pools, batch statistics
 
 inline TensorSpec real(Shape shape, double low = -1, double high = 1) { return {.shape = std::move(shape), .low = low, .high = high}; }
