@@ -208,9 +208,31 @@ class Tracker {
     }
     if (indices.kind != Kind::none) return joined(node, table, indices).kind == Kind::folded ? kFolded : meet(node);
     if (table.kind != Kind::axis) return table;
-    if (table.axis == axis) return meet(node);
+    if (table.axis == axis) return gathered_from_own(node, table, axis, shared);
     if (table.axis > axis) table.axis += rank(node.inputs[1]) - shared - 1;
     return table;
+  }
+
+  // Constant indices along the samples themselves, each place of the batch taking the same of its own sample (x[arange(batch), …]).
+  SampleAxis gathered_from_own(const Node& node, const SampleAxis& table, int axis, int shared) const {
+    const Value& indices = graph_.values[node.inputs[1]];
+    if (indices.kind != ValueKind::constant || samples_ == 1) return meet(node);
+    for (int a = shared; a < static_cast<int>(indices.shape.size()); ++a) {
+      const int64_t stride = indices.shape[a] / samples_;
+      if (indices.shape[a] % samples_ == 0 && stride > 0 && takes_own(indices.constant, a, stride, table.stride))
+        return {Kind::axis, axis + a - shared, stride};
+    }
+    return meet(node);
+  }
+
+  bool takes_own(const HostTensor& indices, int axis, int64_t stride, int64_t table_stride) const {
+    const int64_t inner = inner_elements(indices.shape(), axis, stride);
+    for (int64_t i = 0; i < indices.count(); ++i) {
+      const int64_t sample = i / inner % samples_;
+      if (indices.get_int(i) / table_stride != sample) return false;
+      if (indices.get_int(i) != indices.get_int(i - sample * inner) + sample * table_stride) return false;
+    }
+    return true;
   }
 
   // In front of the rows that are written, or inside them.

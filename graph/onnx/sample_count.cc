@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "graph/onnx/same_samples.h"
 #include "graph/ops/op_def.h"
 
 namespace zeroplan {
@@ -136,10 +137,26 @@ class Comparison {
     return node.attributes.has(Attr::axes) ? static_cast<int>(node.attributes.get_ints(Attr::axes).size()) : 0;
   }
 
+  // A gather along the samples by constants, each its own (the axes say so for both readings): sample 0 takes the same in both.
+  bool takes_own_samples(const Node& node, const Node& twin) const {
+    if (node.op != OpKind::gather || once_.graph.values[node.inputs[1]].kind != ValueKind::constant) return false;
+    const SampleAxis& table = once_.axes[node.inputs[0]];
+    if (table.kind != Kind::axis || table.axis != node.attributes.get_int(Attr::axis)) return false;
+    const HostTensor &once = once_.graph.values[node.inputs[1]].constant, &twice = twice_.graph.values[twin.inputs[1]].constant;
+    const Trace shape = compare_shapes(once.shape(), twice.shape());
+    if (shape.counted || shape.doubled < 0) return false;
+    const int64_t inner = inner_elements(once.shape(), shape.doubled, once.shape()[shape.doubled] / once_.samples),
+                  block = inner * once_.samples;
+    for (int64_t i = 0; i < once.count(); ++i)
+      if (i % block < inner && once.get_int(i) != twice.get_int(i / block * 2 * block + i % block)) return false;
+    return true;
+  }
+
   // Samples apart, or brought together by this node.
   void with_samples(const Node& node, const Node& twin, const std::vector<Trace>& reads, ValueId id) const {
     const Trace shape = compare_shapes(once_.graph.values[id].shape, twice_.graph.values[twins_[id]].shape);
-    const bool counted = std::any_of(reads.begin(), reads.end(), [](const Trace& trace) { return trace.counted; });
+    bool counted = false;
+    for (size_t i = 0; i < reads.size(); ++i) counted = counted || (reads[i].counted && !(i == 1 && takes_own_samples(node, twin)));
     const bool longer_table =
         node.op == OpKind::gather && once_.axes[node.inputs[0]].kind == Kind::none && reads[0].doubled >= shared_axes(node);
     if (counted || longer_table || shape.counted || shape.doubled != once_.axes[id].axis ||

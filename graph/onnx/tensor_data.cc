@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/checked.h"
+#include "base/decimal.h"
 #include "base/error.h"
 #include "graph/onnx/limits.h"
 
@@ -117,6 +118,15 @@ int64_t tensor_bytes(const std::string& name, int type, const Shape& shape) {
   return empty ? 0 : ceil_div(bytes, 8);
 }
 
+namespace {
+
+// A single float in a run in double precision.
+void restore_meant(const OnnxTensor& tensor, HostTensor& out) {
+  if (tensor.type == kOnnxFloat && out.dtype() == DType::f64 && out.count() == 1) out.set(0, meant_root(out.get(0)));
+}
+
+}  // namespace
+
 HostTensor load_tensor(const OnnxTensor& tensor, WeightFiles& files, DType precision) {
   const std::optional<DType> dtype = graph_dtype(tensor.type, precision);
   if (!dtype)
@@ -125,11 +135,13 @@ HostTensor load_tensor(const OnnxTensor& tensor, WeightFiles& files, DType preci
   HostTensor out(*dtype, tensor.shape);
   if (!tensor.bytes.empty() || out.count() == 0) {
     convert(tensor.type, tensor.bytes, out);
+    restore_meant(tensor, out);
     return out;
   }
   std::string bytes(static_cast<size_t>(tensor.source.bytes), '\0');
   files.read(tensor.source.file, tensor.source.offset, tensor.source.bytes, bytes.data());
   convert(tensor.type, bytes, out);
+  restore_meant(tensor, out);
   return out;
 }
 

@@ -22,5 +22,18 @@ TEST(MeantDecimal, LeavesDoublesAlone) {
   EXPECT_TRUE(std::isnan(meant_decimal(std::nan(""))));
 }
 
+TEST(MeantRoot, TakesRootsOfWholeNumbers) {
+  EXPECT_EQ(meant_root(std::sqrt(2.0f)), std::sqrt(2.0));
+  EXPECT_NEAR(meant_root(static_cast<float>(std::pow(8.0, -0.25))), std::pow(8.0, -0.25), 1e-16);
+  EXPECT_EQ(meant_root(0.125f), 0.125);
+}
+
+TEST(MeantRoot, LeavesOtherNumbersAlone) {
+  EXPECT_EQ(meant_root(0.044715f), 0.044715f);
+  EXPECT_EQ(meant_root(-1.4142135f), -1.4142135f);
+  EXPECT_EQ(meant_root(std::sqrt(2.0) * (1 + 1e-12)), std::sqrt(2.0) * (1 + 1e-12));
+  EXPECT_EQ(meant_root(0), 0);
+}
+
 }  // namespace
 }  // namespace zeroplan

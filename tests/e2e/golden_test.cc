@@ -109,7 +109,7 @@ TEST_P(GoldenTest, GradientsOfTheFirstStep) {
 INSTANTIATE_TEST_SUITE_P(Models, GoldenTest,
                          testing::Combine(testing::Values("mlp", "gpt2_nano_dynamo", "gpt2_nano_ts", "gpt2_nano_logits", "gpt2_nano_static",
                                                           "gpt2_nano_zero_bias", "llama_nano", "llama_nano_op23", "llama_nano_op23_rope",
-                                                          "lstm_nano", "resnet_nano_eval", "unet_nano", "vit_nano"),
+                                                          "lstm_nano", "bert_nano", "resnet_nano_eval", "unet_nano", "vit_nano"),
                                           testing::Values(DType::f32, DType::f64)),
                          [](const testing::TestParamInfo<Case>& info) {
                            return fmt::format("{}_{}", std::get<0>(info.param), std::get<1>(info.param) == DType::f64 ? "fp64" : "fp32");

@@ -176,7 +176,7 @@ TEST(Dims, UnboundOnesAreReportedTogether) {
   m.input("a", {"batch", "seq"}).input("b", {"batch", "seq", "width"}).output("loss", {});
   m.weight("w", {1}, {1});
   m.node("Mul", {"b", "w"}, {"bw"});
-  m.node("Unique", {"bw"}, {"odd"});
+  m.node("StringNormalizer", {"bw"}, {"odd"});
   m.node("Add", {"odd", "w"}, {"y"});
   m.add("ReduceMean", {"y"}, "loss", {{"keepdims", 0}});
   const std::string path = m.save(folder / "m.onnx");
@@ -184,7 +184,7 @@ TEST(Dims, UnboundOnesAreReportedTogether) {
   EXPECT_THAT(text, HasSubstr("'batch' of input a, b is unbound"));
   EXPECT_THAT(text, HasSubstr("'seq' of input a, b is unbound"));
   EXPECT_THAT(text, HasSubstr("'width' of input b is unbound"));
-  EXPECT_THAT(text, HasSubstr("Unique"));
+  EXPECT_THAT(text, HasSubstr("StringNormalizer"));
   const ModelPeek peek = peek_model(path);
   EXPECT_EQ(peek.sample_symbol, "batch");
   EXPECT_THAT(peek.symbols.at("seq"), ElementsAre("a", "b"));
@@ -212,15 +212,15 @@ TEST(Problems, AllUnsupportedNodesInOneReport) {
   m.input("x", {"N", "3"}).output("loss", {});
   m.weight("w", {3}, {1, 2, 3});
   m.constant("c", 0.5f);
-  m.node("Unique", {"c"}, {"cd"}, "on_constants");
+  m.node("StringNormalizer", {"c"}, {"cd"}, "on_constants");
   m.node("Mul", {"x", "w"}, {"xw"});
-  m.node("Unique", {"xw"}, {"a"}, "first");
-  m.node("Unique", {"a"}, {"b"}, "second");
+  m.node("StringNormalizer", {"xw"}, {"a"}, "first");
+  m.node("StringNormalizer", {"a"}, {"b"}, "second");
   m.node("Add", {"b", "cd"}, {"y"});
   m.add("ReduceMean", {"y"}, "loss", {{"keepdims", 0}});
   const std::string text = message([&] { import_model(m.save(folder / "m.onnx"), samples(2)); });
-  EXPECT_THAT(text, HasSubstr("node 'first' (Unique, opset 18)"));
-  EXPECT_THAT(text, HasSubstr("node 'second' (Unique, opset 18)"));
+  EXPECT_THAT(text, HasSubstr("node 'first' (StringNormalizer, opset 18)"));
+  EXPECT_THAT(text, HasSubstr("node 'second' (StringNormalizer, opset 18)"));
   EXPECT_THAT(text, Not(HasSubstr("on_constants")));
 }
 

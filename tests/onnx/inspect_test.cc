@@ -34,12 +34,13 @@ const RoleRow& row_of(const Seen& seen, const std::string& name) {
   throw Error("no row " + name);
 }
 
-// x[N,3,4,4] → Conv → y[N,2,4,4], no loss.
+// x[N,3,4,4] → Conv → an operator on strings → y[N,2,4,4], no loss.
 ModelBuilder convolution() {
   ModelBuilder m(17);
   m.input("x", {"N", "3", "4", "4"}).output("y", {"N", "2", "4", "4"});
   m.weight("w", {2, 3, 1, 1}, {1, 2, 3, 4, 5, 6});
-  m.node("Conv", {"x", "w"}, {"y"}, "first_conv");
+  m.node("Conv", {"x", "w"}, {"h"}, "first_conv");
+  m.node("StringNormalizer", {"h"}, {"y"}, "odd_one");
   return m;
 }
 
@@ -49,7 +50,8 @@ TEST(Inspect, WithoutALossItShowsRolesAndEveryProblem) {
   ASSERT_EQ(seen.model.inputs.size(), 1u);
   EXPECT_THAT(seen.problems, Contains(AllOf(HasSubstr("no scalar output"), HasSubstr("--loss 'softmax_cross_entropy(y, labels)'"),
                                             HasSubstr("--loss 'mse(y, target)'"))));
-  EXPECT_THAT(seen.problems, Contains(AllOf(HasSubstr("'first_conv'"), HasSubstr("Conv"), HasSubstr("no decoder"), HasSubstr("opset 17"))));
+  EXPECT_THAT(seen.problems,
+              Contains(AllOf(HasSubstr("'odd_one'"), HasSubstr("StringNormalizer"), HasSubstr("no decoder"), HasSubstr("opset 17"))));
 }
 
 TEST(Inspect, ALossThatIsNoScalar) {

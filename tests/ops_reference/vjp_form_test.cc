@@ -79,13 +79,6 @@ TEST(VjpForm, UnneededGradientsAreNotBuilt) {
   EXPECT_EQ(g.graph.nodes.size(), before + 1);
 }
 
-TEST(VjpForm, MaskOfAttentionHasNoGradient) {
-  GraphMaker g;
-  const ValueId q = g.input({1, 2, 3, 4});
-  g.build.add_multi(OpKind::attention, {q, q, q, g.input({3, 3})}, {{Attr::scale, 1.0}, {Attr::causal, int64_t{0}}});
-  EXPECT_THROW(apply_vjp(g, {true, true, true, true}), Error);
-}
-
 TEST(VjpForm, SavedNumbersHaveNoGradient) {
   GraphMaker norm;
   norm.build.add_multi(OpKind::layer_norm, {norm.input({3, 4}), norm.input({4})}, {{Attr::epsilon, 1e-5}});
