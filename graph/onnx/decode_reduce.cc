@@ -48,8 +48,6 @@ void in_floating_point(DecodeContext& c, Formula formula) {
 
 void reduce_sum(DecodeContext& c) { result(c, total(reduction_of(c), term(c, 0))); }
 
-void reduce_prod(DecodeContext& c) { result(c, reduced(reduction_of(c), OpKind::reduce_prod, term(c, 0))); }
-
 void reduce_mean(DecodeContext& c) {
   const Reduction r = reduction_of(c);
   in_floating_point(c, [&](Term x) { return reduced(r, OpKind::reduce_mean, x); });
