@@ -115,7 +115,7 @@ std::string find_model_file(const std::string& path) {
       throw Error(fmt::format("folder '{}' holds several training models ('{}' and '{}'); name one", path, found[0], found[1]));
     if (found.size() == 1) return found[0];
   }
-  throw Error(fmt::format("'{}' is a folder without training_model.onnx or eval_model.onnx; give the model's file", path));
+  throw Error(fmt::format("'{}' is a folder without training_model.onnx or eval_model.onnx; give the name of a file", path));
 }
 
 bool add_artifacts(onnx::ModelProto& model, WeightFiles& files, TrainingFacts& facts) {
