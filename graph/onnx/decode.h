@@ -74,7 +74,7 @@ void add_conv_decoders(DecoderTable& table);
 void add_einsum_decoders(DecoderTable& table);
 void add_gather_nd_decoders(DecoderTable& table);
 void add_grid_decoders(DecoderTable& table);
-void add_loss_forms_decoders(DecoderTable& table);
+void add_tfidf_decoders(DecoderTable& table);
 void add_microsoft_decoders(DecoderTable& table);
 void add_normalize_decoders(DecoderTable& table);
 void add_optimizer_decoders(DecoderTable& table);

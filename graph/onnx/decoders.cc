@@ -64,7 +64,7 @@ Decoder find_decoder(const OnnxNode& node) {
     add_einsum_decoders(t);
     add_gather_nd_decoders(t);
     add_grid_decoders(t);
-    add_loss_forms_decoders(t);
+    add_tfidf_decoders(t);
     add_microsoft_decoders(t);
     add_normalize_decoders(t);
     add_optimizer_decoders(t);

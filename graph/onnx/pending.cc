@@ -3,7 +3,6 @@
 
 namespace zeroplan {
 
-void add_loss_forms_decoders(DecoderTable&) {}
 
 void add_quantize_decoders(DecoderTable&) {}
 
