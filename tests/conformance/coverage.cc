@@ -1,0 +1,167 @@
+// Writes docs/coverage.md to standard output: coverage SUITES_FOLDER.
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <onnx/defs/schema.h>
+#include <onnx/onnx_pb.h>
+
+#include "base/error.h"
+#include "graph/onnx/decode.h"
+#include "graph/onnx/tensor_data.h"
+#include "graph/ops/op_def.h"
+#include "kernels/kernel.h"
+#include "tests/conformance/check_forward.h"
+#include "tests/conformance/check_gradients.h"
+
+namespace {
+
+using namespace zeroplan;
+
+// What a case of the node suite shows.
+struct CaseResult {
+  std::string op;  // that stands alone in the model; empty: several nodes
+  std::set<std::string> types;
+  bool forward = false, candidate = false;
+  Outcome gradients{};
+};
+
+std::string key_of(const std::string& domain, const std::string& op) { return domain.empty() ? op : domain + "::" + op; }
+
+CaseResult run_case(const SuiteCase& suite_case) {
+  CaseResult result;
+  onnx::ModelProto model;
+  std::ifstream in(suite_case.model, std::ios::binary);
+  if (model.ParseFromIstream(&in) && model.graph().node_size() == 1)
+    result.op = key_of(model.graph().node(0).domain(), model.graph().node(0).op_type());
+  for (const auto& input : model.graph().input())
+    if (input.type().has_tensor_type()) result.types.insert(onnx_type_name(input.type().tensor_type().elem_type()));
+  result.forward = check_forward(suite_case, false).empty();
+  result.candidate = is_differentiable(suite_case);
+  result.gradients = check_gradients(suite_case).outcome;
+  return result;
+}
+
+// Of an operator that stands alone in models.
+struct Evidence {
+  int passed = 0, all = 0, gradients = 0;
+  std::set<std::string> types;  // of the inputs of passed models
+};
+
+std::map<std::string, Evidence> by_operator(const std::vector<CaseResult>& results) {
+  std::map<std::string, Evidence> all;
+  for (const CaseResult& result : results) {
+    if (result.op.empty()) continue;
+    Evidence& evidence = all[result.op];
+    ++evidence.all;
+    evidence.passed += result.forward;
+    evidence.gradients += result.gradients == Outcome::passed;
+    if (result.forward) evidence.types.insert(result.types.begin(), result.types.end());
+  }
+  return all;
+}
+
+bool is_control_flow(const std::string& op) { return op == "If" || op == "Loop" || op == "Scan"; }
+
+std::string forward_of(const onnx::OpSchema& schema) {
+  OnnxNode node;
+  node.op = schema.Name();
+  node.domain = schema.domain();
+  if (find_decoder(node)) return "decoder";
+  if (schema.domain().empty() && is_control_flow(schema.Name())) return "folded or unrolled";
+  if (schema.domain() == "ai.onnx.preview.training" && schema.Name() == "Gradient") return "built at import";
+  if (schema.HasFunction() || schema.HasContextDependentFunction()) return "function body";
+  return "no";
+}
+
+void print_onnx(const std::map<std::string, Evidence>& evidence) {
+  fmt::print("| operator | forward | node suite | gradient checked | types seen |\n| --- | --- | --- | --- | --- |\n");
+  std::vector<onnx::OpSchema> schemas;
+  for (const onnx::OpSchema& schema : onnx::OpSchemaRegistry::get_all_schemas())
+    if (schema.domain().empty() || schema.domain() == "ai.onnx.preview.training") schemas.push_back(schema);
+  std::sort(schemas.begin(), schemas.end(),
+            [](const auto& a, const auto& b) { return key_of(a.domain(), a.Name()) < key_of(b.domain(), b.Name()); });
+  for (const onnx::OpSchema& schema : schemas) {
+    const std::string key = key_of(schema.domain(), schema.Name());
+    const auto found = evidence.find(key);
+    const Evidence e = found == evidence.end() ? Evidence{} : found->second;
+    const std::string forward = forward_of(schema);
+    fmt::print("| {} | {} | {} | {} | {} |\n", key, forward, e.all ? fmt::format("{} of {}", e.passed, e.all) : "",
+               e.gradients ? fmt::format("{} models", e.gradients) : "", fmt::join(e.types, ", "));
+  }
+}
+
+const char* class_name(OpClass kind) {
+  switch (kind) {
+    case OpClass::kernel: return "kernel";
+    case OpClass::view: return "view";
+    case OpClass::fold: return "import only";
+    case OpClass::comm: return "communicator";
+    case OpClass::host: return "host";
+  }
+  return "";
+}
+
+void print_internal() {
+  fmt::print("| operator | kind | CPU kernel | CUDA kernel | gradient | evaluated at import |\n| --- | --- | --- | --- | --- | --- |\n");
+  constexpr OpKind kOps[] = {
+#define ZP_OP(name) OpKind::name,
+#include "graph/ops/ops.def"
+#undef ZP_OP
+  };
+  for (const OpKind op : kOps) {
+    const OpDef& def = op_def(op);
+    fmt::print("| {} | {} | {} | no | {} | {} |\n", op_name(op), class_name(op_class(op)), cpu_kernel(op) ? "yes" : "",
+               def.vjp ? "yes" : "", def.evaluate ? "yes" : "");
+  }
+}
+
+struct Scores {
+  int forward = 0, cases = 0, tried = 0, candidates = 0, gradients = 0, failed = 0;
+};
+
+Scores score(const std::vector<CaseResult>& results) {
+  Scores s;
+  for (const CaseResult& result : results) {
+    ++s.cases;
+    s.forward += result.forward;
+    s.candidates += result.candidate;
+    s.tried += result.candidate && (result.gradients == Outcome::passed || result.gradients == Outcome::failed);
+    s.gradients += result.gradients == Outcome::passed;
+    s.failed += result.gradients == Outcome::failed;
+  }
+  return s;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) return 2;
+  std::vector<CaseResult> results;
+  for (const SuiteCase& suite_case : list_cases(std::string(argv[1]) + "/node")) results.push_back(run_case(suite_case));
+  const Scores s = score(results);
+  fmt::print(
+      "# Coverage\n\nWritten by `scripts/coverage.sh` from the tables of the program and from ONNX's node suite (Debian's "
+      "libonnx-testdata, ONNX 1.12).\n\n");
+  fmt::print(
+      "Forward, by compiled plans and the kernels: {} of {} node cases. Gradients, built by the compiler, run through whole plans in "
+      "double and "
+      "compared with differences on the suite's own inputs: {} of the {} models with a floating-point input and an operator that its "
+      "schema "
+      "marks differentiable were tried; {} gradients agree, {} do not (all models with a gradient path). "
+      "`scripts/conformance.sh` and `scripts/gradcheck.sh` name what does not pass, and why.\n\n",
+      s.forward, s.cases, s.tried, s.candidates, s.gradients, s.failed);
+  fmt::print(
+      "## ONNX operators\n\n\"decoder\": composed of internal operators; \"function body\": expanded through the body that the schema has. "
+      "The suite's "
+      "figures count models of one node; all floating-point types run as fp32 or, with `--precision fp64`, as fp64. An operator without "
+      "any "
+      "of these is refused by node name.\n\n");
+  print_onnx(by_operator(results));
+  fmt::print("\n## Internal operators\n\nWhat plans are made of. Kernels of floating-point operators exist in fp32 and fp64.\n\n");
+  print_internal();
+}
