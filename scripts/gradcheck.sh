@@ -8,7 +8,7 @@ data=/usr/share/libonnx-testdata/data
 [ -x build/gradcheck ] || { echo "gradcheck: build the release preset first (cmake --preset release && cmake --build --preset release)" >&2; exit 1; }
 build/gradcheck "$data/node" --failures --require-tried 95
 
-# operator and a part of the case names that reach it
+# An operator and a part of the case names that reach it. Not mul and reduce_sum, which the weighted sum of the outputs uses too: the sign turns twice.
 while read -r op part; do
   if build/gradcheck "$data/node" --name "$part" --flip "$op" >/dev/null; then
     echo "gradcheck: the sign of $op was flipped and no case of '$part' failed" >&2
@@ -17,9 +17,9 @@ while read -r op part; do
   echo "flipped sign found: $op"
 done <<'END'
 exp test_exp
-mul test_mul
+div test_div
 where test_where
-reduce_sum test_reduce_sum
+reduce_mean test_reduce_mean
 matmul test_matmul
 softmax test_softmax
 layer_norm test_layer_normalization
