@@ -195,6 +195,8 @@ TEST(VerifyGraph, FindsIdsOutOfRange) {
   expect_invalid([](Graph& g) { g.loss.sum = 99; }, "loss");
   expect_invalid([](Graph& g) { g.gradients[3] = 0; }, "gradients");
   expect_invalid([](Graph& g) { g.state_updates.push_back({Program::update, 0, kNone}); }, "state updates");
+  expect_invalid([](Graph& g) { g.statistics.push_back({0, kNone, 0, 0}); }, "batch statistics");
+  expect_invalid([](Graph& g) { g.statistics.push_back({0, 0, 0, 0}); }, "holds no running statistics");
   expect_invalid([](Graph& g) { g.units[0].parameters = {{5, 0, 1}}; }, "unit 'u'");
   expect_invalid([](Graph& g) { g.units[0].moments = {kNone}; }, "unit 'u'");
   expect_invalid([](Graph& g) { g.source.push_back({OpKind::neg, {99}, {0}}); }, "source");

@@ -100,6 +100,7 @@ Graph full_graph() {
   graph.eval_loss = {z, kNone, "sum"};
   graph.gradients = {{0, y}, {1, z}};
   graph.state_updates = {{Program::update, graph.units[0].weights_state, y}, {Program::eval_end, y, z}};
+  graph.statistics = {{y, z, first, second, 0.75, graph.units[0].weights_state}};
   graph.source = {{OpKind::add, {kNone, dead}, {y, z}, {{Attr::axis, int64_t{1}}}, Program::eval_step}};
   return graph;
 }
@@ -138,7 +139,24 @@ TEST(Text, KeepsEveryField) {
   EXPECT_EQ(after.units[0].gradients, Placement::replicated);
   EXPECT_EQ(after.units[0].gradient_dtype, DType::i64);
   EXPECT_EQ(after.state_updates.at(1).program, Program::eval_end);
+  ASSERT_EQ(after.statistics.size(), 1u);
+  EXPECT_EQ(after.value(after.statistics[0].mean).name, before.value(before.statistics[0].mean).name);
+  EXPECT_EQ(after.value(after.statistics[0].running_variance).name, before.value(before.statistics[0].running_variance).name);
+  EXPECT_EQ(after.value(after.statistics[0].recorded).name, before.value(before.statistics[0].recorded).name);
+  EXPECT_EQ(after.statistics[0].momentum, 0.75);
   EXPECT_EQ(after.source.at(0).program, Program::eval_step);
+}
+
+TEST(Text, ParametersSayWhatTheyAre) {
+  Graph graph;
+  graph.parameters.resize(3);
+  graph.parameters[1].trainable = false;
+  graph.parameters[2].trainable = false;
+  graph.parameters[2].statistics = true;
+  const Graph after = parse_graph(print_graph(graph));
+  EXPECT_TRUE(after.parameters[0].trainable);
+  EXPECT_FALSE(after.parameters[1].trainable || after.parameters[1].statistics);
+  EXPECT_TRUE(!after.parameters[2].trainable && after.parameters[2].statistics);
 }
 
 TEST(Text, ReadsLikeTheModel) {
