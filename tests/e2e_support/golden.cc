@@ -49,17 +49,6 @@ GoldenRun run_golden(const std::string& model, const Golden& golden, const Compi
   return run;
 }
 
-TemporaryFolder::TemporaryFolder() {
-  std::string name = (std::filesystem::temp_directory_path() / "zeroplan-test-XXXXXX").string();
-  if (!mkdtemp(name.data())) throw Error("cannot make a temporary folder");
-  path_ = name;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;  // a destructor cannot report
-  std::filesystem::remove_all(path_, ignored);
-}
-
 std::string read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream bytes;

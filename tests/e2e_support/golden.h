@@ -5,6 +5,7 @@
 
 #include "api/training_run.h"
 #include "api/zeroplan.h"
+#include "base/temporary_folder.h"
 
 namespace zeroplan {
 
@@ -25,18 +26,6 @@ struct GoldenRun {
   std::unique_ptr<Executor> executor;
 };
 GoldenRun run_golden(const std::string& model, const Golden& golden, const CompileOptions& options, ExecutorOptions executor_options = {});
-
-// A fresh folder below the system's temporary folder, removed with the object.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  std::string file(const std::string& name) const { return path_ + "/" + name; }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 std::string read_file(const std::string& path);
 void write_file(const std::string& path, const std::string& bytes);

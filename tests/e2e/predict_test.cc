@@ -1,0 +1,120 @@
+// `zeroplan predict`, `--bind` and `zeroplan doctor`.
+#include <cstring>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/temporary_folder.h"
+#include "runtime/data/npy.h"
+#include "runtime/data/npy_writer.h"
+#include "tests/e2e_support/command.h"
+#include "tests/e2e_support/tiny_model.h"
+
+namespace zeroplan {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr int64_t kSamples = 7, kWidth = 3;
+
+std::vector<float> floats(const std::string& path, Shape& shape) {
+  const NpyFile file(path);
+  shape = file.shape;
+  std::vector<float> values(static_cast<size_t>(elements(shape)));
+  std::memcpy(values.data(), file.data, values.size() * sizeof(float));
+  return values;
+}
+
+// y = x · w (N, 3), total = the sum of y over everything; `rate` scales w where it is a graph input.
+class Predict : public testing::Test {
+ protected:
+  Predict() : x_(random_tensor({kSamples, kWidth}, 3)) {
+    TinyModel model;
+    model.input("x", DType::f32, {"N", static_cast<int>(kWidth)}).input("rate", DType::i64, {}).weight("w", {kWidth}, {1, -2, 0.5});
+    model.ints("known", {2});
+    model.node("Equal", {"rate", "known"}, {"doubled"});
+    model.node("Mul", {"x", "w"}, {"once"}).node("Add", {"once", "once"}, {"twice"});
+    model.node("Where", {"doubled", "twice", "once"}, {"y"}).node("ReduceSum", {"y"}, {"total"}, {{"keepdims", int64_t{0}}});
+    model.output("y", {"N", static_cast<int>(kWidth)}).output("total", {});
+    model.save(file("model.onnx"));
+    write_npy(file("x.npy"), x_);
+  }
+  std::string file(const std::string& name) const { return folder_.file(name); }
+  Outcome predict(const std::string& options) const {
+    return run_command(fmt::format("{} predict {} --data {} -o {} --bind rate=2 {}", ZEROPLAN_BINARY, file("model.onnx"), folder_.path(),
+                                   out_.path(), options));
+  }
+  double expected(int64_t i) const {
+    constexpr double w[] = {1, -2, 0.5};
+    return 2 * x_.get(i) * w[i % kWidth];
+  }
+
+  TemporaryFolder folder_, out_;
+  HostTensor x_;
+};
+
+TEST_F(Predict, JoinsTheBatchesOfAllRanksTheLastOneShort) {
+  for (const char* options :
+       {"--ranks 1 --batch 7 --micro-batches 1", "--ranks 2 --batch 4", "--ranks 1 --batch 6 --micro-batches 3", "--ranks 3 --batch 3"}) {
+    const Outcome outcome = predict(fmt::format("--output y {}", options));
+    ASSERT_EQ(outcome.code, 0) << outcome.output;
+    Shape shape;
+    const std::vector<float> y = floats(out_.file("y.npy"), shape);
+    ASSERT_EQ(shape, (Shape{kSamples, kWidth})) << options;
+    for (size_t i = 0; i < y.size(); ++i) EXPECT_NEAR(y[i], expected(static_cast<int64_t>(i)), 1e-6) << options;
+    EXPECT_FALSE(std::filesystem::exists(out_.file("total.npy")));
+  }
+}
+
+TEST_F(Predict, AnOutputOfAllSamplesNeedsThemInOneBatch) {
+  EXPECT_THAT(predict("--batch 2").output, AllOf(HasSubstr("'total' has no sample axis"), HasSubstr("7 samples")));
+  ASSERT_EQ(predict("--batch 7 --micro-batches 1").code, 0);
+  Shape shape;
+  double sum = 0;
+  for (int64_t i = 0; i < kSamples * kWidth; ++i) sum += expected(i);
+  EXPECT_NEAR(floats(out_.file("total.npy"), shape).at(0), sum, 1e-5);
+}
+
+TEST_F(Predict, RefusesWhatItDoesNotKnow) {
+  EXPECT_THAT(predict("--output z").output, AllOf(HasSubstr("no output 'z'"), HasSubstr("total, y")));
+  EXPECT_THAT(predict("--bind other=1").output, HasSubstr("--bind other: the model has no such input"));
+  EXPECT_THAT(predict("--bind rate=1,2").output, AllOf(HasSubstr("--bind rate"), HasSubstr("2 values")));
+  EXPECT_THAT(predict("--bind x=high").output, HasSubstr("'high' is not a number"));
+}
+
+class DoctorTest : public testing::Test {
+ protected:
+  DoctorTest() {
+    tiny_mlp(2, 4).save(model());
+    write_npy(folder_.path() + "/x.npy", random_tensor({8, 4}, 1));
+    write_npy(folder_.path() + "/t.npy", random_tensor({8, 4}, 2));
+  }
+  std::string model() const { return folder_.path() + "/model.onnx"; }
+  Outcome doctor(const std::string& options) const {
+    return run_command(fmt::format("{} doctor {} --data {} --batch 4 {}", ZEROPLAN_BINARY, model(), folder_.path(), options));
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(DoctorTest, ReportsOnAModelThatTrains) {
+  const Outcome outcome = doctor("--python /no/such/python");
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_THAT(outcome.output,
+              AllOf(HasSubstr("40 elements are trained"), HasSubstr("ONNX Runtime is not there"), HasSubstr("nothing found")));
+  for (const char* parameter : {"layers.0.weight", "layers.0.bias", "layers.1.weight", "layers.1.bias"})
+    EXPECT_THAT(outcome.output, HasSubstr(fmt::format("{}: gradient along a random direction", parameter)));
+  EXPECT_THAT(outcome.output, Not(HasSubstr("!")));
+}
+
+TEST_F(DoctorTest, NamesWhatStandsInTheWay) {
+  const Outcome outcome = doctor("--python /no/such/python --loss nothing");
+  EXPECT_NE(outcome.code, 0);
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("! "), HasSubstr("nothing"), HasSubstr("finding")));
+}
+
+}  // namespace
+}  // namespace zeroplan
