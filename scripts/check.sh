@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The test command: builds and tests the release, asan and tsan presets, tries the installed package and the README's commands, checks style.
+# The test command: builds and tests the release, asan and tsan presets, tries the installed package and the README's commands, runs
+# ONNX's suites forward and checks their gradients, checks style.
 # Prints minutes per stage. ZEROPLAN_CHECK_STAGES chooses some of: style asan tsan demo release (default: all).
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -43,7 +44,12 @@ if wants tsan; then
 fi
 if wants release; then stage "build release" build release; fi
 if wants demo; then stage demo bash scripts/demo.sh "$(mktemp -d)"; fi
-if wants release; then stage "test release" test_preset release; fi
+if wants release; then
+  stage conformance bash scripts/conformance.sh
+  stage gradcheck bash scripts/gradcheck.sh
+  stage coverage bash scripts/coverage.sh --check
+  stage "test release" test_preset release
+fi
 
 echo "=== minutes per stage"
 printf '%s\n' "${summary[@]}"
