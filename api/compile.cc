@@ -37,6 +37,7 @@ void describe_inputs(Plan& plan, const ImportedModel& model) {
     input->label = from.label;
     input->ignored = from.ignored;
     input->has_ignored = from.has_ignored;
+    input->mask = from.mask;
   }
 }
 

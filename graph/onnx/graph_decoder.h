@@ -18,6 +18,7 @@ class GraphDecoder {
   GraphDecoder(const OnnxModel& model, WeightFiles& files, const RolePlan& roles, DType precision, Graph& graph);
 
   void add_inputs(const BoundDims& dims);
+  ValueId add_input(Value value);  // under the name that it has
   void decode(const std::set<std::string>& wanted);
   // kNone: not there, or it depends on a node that could not be decoded.
   ValueId find(const std::string& name);
