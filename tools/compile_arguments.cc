@@ -50,7 +50,11 @@ void CompileArguments::declare(CLI::App& command) {
   option("--stage", options_.stage, "ZeRO stage, 0 to 3: 0 data parallel, 1 optimizer sharded, 2 and gradients, 3 and weights");
   option("--dim", dims_, "NAME=N: value of a symbolic dimension")->take_all();
   option("--sample-axis", sample_axes_, "INPUT=AXIS or INPUT=none: where samples lie in an input")->take_all();
-  option("--loss", options_.loss, "output name, softmax_cross_entropy(logits, labels) or mse(out, target)");
+  option("--loss", options_.loss,
+         "output name, or a built-in over one: softmax_cross_entropy(logits, labels), nll, bce_with_logits, mse(out, target), l1, "
+         "smooth_l1, huber, cosine");
+  option("--loss-model", options_.loss_model, "ONNX file that makes the loss: its inputs are outputs of the model, or data");
+  option("--loss-map", loss_map_, "INPUT=OUTPUT: of the loss model, of the model, where their names differ")->take_all();
   option("--optimizer", optimizer_, "adamw, adam or sgd");
   option("--momentum", options_.momentum, "of sgd, from 0 to below 1");
   option("--precision", precision_, "fp32 or fp64");
@@ -88,6 +92,8 @@ CompileOptions CompileArguments::finish() const {
     else
       options.sample_axes[name] = static_cast<int>(axis);
   }
+  for (const std::string& text : loss_map_)
+    if (split_assignment(text, "loss-map", name, value, problems)) options.loss_map[name] = value;
   if (const std::optional<OptimizerKind> kind = parse_optimizer(optimizer_))
     options.optimizer = *kind;
   else

@@ -19,7 +19,7 @@ class CompileArguments {
 
  private:
   CompileOptions options_;
-  std::vector<std::string> dims_, sample_axes_;
+  std::vector<std::string> dims_, sample_axes_, loss_map_;
   std::string optimizer_ = "adamw";
   std::string precision_ = "fp32";
 };
