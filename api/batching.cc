@@ -33,11 +33,12 @@ void resolve_batch(CompileOptions& options, int64_t baked_batch) {
 }
 
 std::vector<std::pair<std::string, std::string>> effective_options(const CompileOptions& o) {
-  std::vector<std::string> dims, axes;
+  std::vector<std::string> dims, axes, pairs;
   for (const auto& [name, size] : o.dims) dims.push_back(fmt::format("{}={}", name, size));
   for (const auto& [name, axis] : o.sample_axes) axes.push_back(fmt::format("{}={}", name, axis < 0 ? "none" : fmt::to_string(axis)));
   std::vector<std::string> bound;
   for (const auto& [name, value] : o.bind) bound.push_back(name);
+  for (const auto& [input, output] : o.loss_map) pairs.push_back(fmt::format("{}={}", input, output));
   auto joined = [](const std::vector<std::string>& list) { return fmt::format("{}", fmt::join(list, " ")); };
   return {{"ranks", fmt::to_string(o.ranks)},
           {"batch", fmt::to_string(o.batch)},
@@ -46,6 +47,8 @@ std::vector<std::pair<std::string, std::string>> effective_options(const Compile
           {"dim", joined(dims)},
           {"sample-axis", joined(axes)},
           {"loss", o.loss},
+          {"loss-model", o.loss_model},
+          {"loss-map", joined(pairs)},
           {"optimizer", std::string(optimizer_name(o.optimizer))},
           {"momentum", fmt::to_string(o.momentum)},
           {"precision", o.precision == DType::f64 ? "fp64" : "fp32"},
@@ -81,6 +84,8 @@ void check_options(const CompileOptions& o) {
   range("reduce-bytes", o.reduce_bytes, int64_t{0}, int64_t{1} << 50);
   range("threads", o.threads, 1, 1024);
   for (const auto& [name, size] : o.dims) range(fmt::format("dim {} =", name).c_str(), size, int64_t{1}, int64_t{1} << 40);
+  if (!o.loss.empty() && !o.loss_model.empty()) problems.push_back("--loss and --loss-model state two losses; give one of them");
+  if (!o.loss_map.empty() && o.loss_model.empty()) problems.push_back("--loss-map goes with --loss-model");
   if (o.momentum != 0 && o.optimizer != OptimizerKind::sgd)
     problems.push_back("--momentum goes with --optimizer sgd only; adamw and adam take --betas at run");
   if (!problems.empty()) throw ErrorList("options that cannot be used:", problems);

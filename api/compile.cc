@@ -18,6 +18,8 @@ ImportOptions import_options(const CompileOptions& options) {
   import.micro_batches = options.micro_batches;
   import.sample_axes = options.sample_axes;
   import.loss = options.loss;
+  import.loss_model = options.loss_model;
+  import.loss_map = options.loss_map;
   import.precision = options.precision;
   import.train = options.train;
   import.freeze = options.freeze;
@@ -44,6 +46,7 @@ void describe_inputs(Plan& plan, const ImportedModel& model) {
     input->label = from.label;
     input->ignored = from.ignored;
     input->has_ignored = from.has_ignored;
+    input->mask = from.mask;
   }
 }
 

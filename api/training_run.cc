@@ -36,8 +36,10 @@ struct Length {
   int64_t total;
 };
 
-Length run_length(const RunOptions& options, const DataSource& data, int64_t batch) {
-  const int64_t per_epoch = data.samples() / batch;
+Length run_length(const RunOptions& options, const DataSource& data, const Plan& plan) {
+  const int64_t batch = plan.header.batch;
+  const bool part = takes_part_batches(plan) && data.samples() % batch != 0;
+  const int64_t per_epoch = data.samples() / batch + part;
   if (per_epoch == 0)
     throw Error(fmt::format("the data has {}, fewer than one batch of {}; lower --batch or give more data",
                             counted(data.samples(), "sample"), batch));
@@ -114,15 +116,24 @@ double learning_rate(const RunOptions& options, int64_t step, int64_t steps) {
 
 void check_run(const Plan& plan, const DataSource& data, const DataSource* eval_data, const RunOptions& options) {
   check_run_options(options);
-  run_length(options, data, plan.header.batch);
+  run_length(options, data, plan);
   decay_multipliers(plan, options.no_decay);
   if (!eval_data) return;
   if (!find_program(plan, Program::eval_step)) throw Error("the plan has no evaluation program; compile it with --eval");
-  const int64_t least = plan.header.batch / plan.header.micro_batches;
+  const int64_t least = takes_part_batches(plan) ? 1 : samples_per_micro_batch(plan);
   if (eval_data->samples() < least)
     throw Error(
         fmt::format("the evaluation data has {}, fewer than one micro-batch of {}; lower --batch, raise --micro-batches or give more data",
                     counted(eval_data->samples(), "sample"), least));
+}
+
+std::string left_out(const Plan& plan, const DataSource& data) {
+  const int64_t rest = data.samples() == INT64_MAX || takes_part_batches(plan) ? 0 : data.samples() % plan.header.batch;
+  if (rest == 0) return "";
+  return fmt::format(
+      "the last {} of each epoch are left out: they fill no batch of {}, and the loss needs full ones; the plan's report "
+      "says why",
+      counted(rest, "sample"), plan.header.batch);
 }
 
 RunResult run_training(Executor& executor, const DataSource& data, const DataSource* eval_data, const RunOptions& options,
@@ -130,7 +141,7 @@ RunResult run_training(Executor& executor, const DataSource& data, const DataSou
   const Plan& plan = executor.plan();
   check_run(plan, data, eval_data, options);
   const int64_t batch = plan.header.batch;
-  const Length length = run_length(options, data, batch);
+  const Length length = run_length(options, data, plan);
   executor.set_decay(decay_multipliers(plan, options.no_decay));
 
   std::vector<int64_t> order;

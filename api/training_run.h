@@ -37,7 +37,7 @@ struct RunOptions {
 struct RunEvent {
   const StepReport* step = nullptr;
   const EvalReport* eval = nullptr;  // after `step`, where this step is followed by an evaluation
-  int64_t eval_unused = 0;           // samples of the evaluation data behind its last full micro-batch, which `eval` leaves out
+  int64_t eval_unused = 0;           // samples of the evaluation data that `eval` leaves out, as they fill no micro-batch
   double lr = 0;
   int64_t steps = 0;  // of the whole run
 };
@@ -61,6 +61,9 @@ double learning_rate(const RunOptions& options, int64_t step, int64_t steps);
 // What run_training would refuse, known before anything is allocated: too little data, patterns that match nothing, no evaluation program.
 // `eval_data`: null where there is none.
 void check_run(const Plan& plan, const DataSource& data, const DataSource* eval_data, const RunOptions& options);
+
+// The samples that every epoch leaves out, as a sentence; empty where there are none.
+std::string left_out(const Plan& plan, const DataSource& data);
 
 // Trains until the steps are done or a stop is asked for. `observe` is called after every step, on the calling thread.
 RunResult run_training(Executor& executor, const DataSource& data, const DataSource* eval_data, const RunOptions& options,

@@ -22,9 +22,11 @@ struct CompileOptions {
   int64_t batch = 0;          // samples per optimizer step; 0: V × the batch that the graph bakes in, else 1 per micro-batch
   int64_t micro_batches = 0;  // 0: default (ranks, or batch / baked batch)
   int stage = 3;
-  std::map<std::string, int64_t> dims;     // --dim NAME=N
-  std::map<std::string, int> sample_axes;  // --sample-axis INPUT=AXIS, -1 for none
-  std::string loss;                        // --loss SPEC; empty: output of the graph
+  std::map<std::string, int64_t> dims;          // --dim NAME=N
+  std::map<std::string, int> sample_axes;       // --sample-axis INPUT=AXIS, -1 for none
+  std::string loss;                             // --loss SPEC; empty: output of the graph
+  std::string loss_model;                       // --loss-model FILE
+  std::map<std::string, std::string> loss_map;  // --loss-map INPUT=OUTPUT
   OptimizerKind optimizer = OptimizerKind::adamw;
   double momentum = 0;
   bool model_optimizer = false;  // the optimizer that the model states, where it does, goes before the two above

@@ -71,7 +71,11 @@ void CompileArguments::declare(CLI::App& command) {
   option("--dim", dims_, "NAME=N: value of a symbolic dimension")->take_all();
   option("--sample-axis", sample_axes_, "INPUT=AXIS or INPUT=none: where samples lie in an input")->take_all();
   option("--bind", bound_, "INPUT=V or INPUT=V,V,…: an input that is always the same, such as a sampling rate")->take_all();
-  option("--loss", options_.loss, "output name, softmax_cross_entropy(logits, labels) or mse(out, target)");
+  option("--loss", options_.loss,
+         "output name, or a built-in over one: softmax_cross_entropy(logits, labels), nll, bce_with_logits, mse(out, target), l1, "
+         "smooth_l1, huber, cosine");
+  option("--loss-model", options_.loss_model, "ONNX file that makes the loss: its inputs are outputs of the model, or data");
+  option("--loss-map", loss_map_, "INPUT=OUTPUT: of the loss model, of the model, where their names differ")->take_all();
   option("--optimizer", optimizer_, "adamw, adam or sgd; default the one that the model states, if it does");
   option("--momentum", options_.momentum, "of sgd, from 0 to below 1");
   option("--precision", precision_, "fp32 or fp64");
@@ -115,6 +119,8 @@ CompileOptions CompileArguments::finish() const {
   }
   for (const std::string& text : bound_)
     if (split_assignment(text, "bind", name, value, problems)) bind_value(name, value, options, problems);
+  for (const std::string& text : loss_map_)
+    if (split_assignment(text, "loss-map", name, value, problems)) options.loss_map[name] = value;
   if (const std::optional<OptimizerKind> kind = parse_optimizer(optimizer_))
     options.optimizer = *kind;
   else

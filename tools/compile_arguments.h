@@ -20,7 +20,7 @@ class CompileArguments {
  private:
   CLI::App* command_ = nullptr;
   CompileOptions options_;
-  std::vector<std::string> dims_, sample_axes_, bound_;
+  std::vector<std::string> dims_, sample_axes_, bound_, loss_map_;
   std::string optimizer_ = "adamw";
   std::string precision_ = "fp32";
 };

@@ -22,8 +22,7 @@ int64_t tokens_per_sample(const Plan& plan) {
   return 0;
 }
 
-MetricsWriter::MetricsWriter(const std::string& path, const Plan& plan)
-    : path_(path), batch_(plan.header.batch), tokens_per_sample_(tokens_per_sample(plan)) {
+MetricsWriter::MetricsWriter(const std::string& path, const Plan& plan) : path_(path), tokens_per_sample_(tokens_per_sample(plan)) {
   arena_bytes_ = std::accumulate(plan.arena_bytes.begin(), plan.arena_bytes.end(), int64_t{0});
   if (path.empty()) return;
   file_ = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
@@ -58,7 +57,7 @@ void MetricsWriter::write(const RunEvent& event) {
     end = std::isfinite(value) ? fmt::format_to(end, "\"{}\": {:.17g}, ", name, value) : fmt::format_to(end, "\"{}\": null, ", name);
   };
   const StepReport& step = *event.step;
-  const double per_second = step.step_ms > 0 ? 1000.0 * static_cast<double>(batch_) / step.step_ms : 0;
+  const double per_second = step.step_ms > 0 ? 1000.0 * static_cast<double>(step.samples) / step.step_ms : 0;
   end = fmt::format_to(end, "{{\"step\": {}, ", step.step);
   number("loss", step.loss);
   number("weight", step.weight);

@@ -22,7 +22,6 @@ class MetricsWriter {
   void take_file() const;
   int file_ = -1;
   std::string path_;
-  int64_t batch_;
   int64_t tokens_per_sample_;
   int64_t arena_bytes_ = 0;
 };

@@ -22,12 +22,11 @@ bool worth_a_line(const RunEvent& event) {
 
 }  // namespace
 
-Progress::Progress(const Plan& plan)
-    : terminal_(isatty(STDOUT_FILENO)), batch_(plan.header.batch), tokens_per_sample_(tokens_per_sample(plan)) {}
+Progress::Progress(const Plan& plan) : terminal_(isatty(STDOUT_FILENO)), tokens_per_sample_(tokens_per_sample(plan)) {}
 
 std::string Progress::details(const RunEvent& event) const {
   const StepReport& step = *event.step;
-  const int64_t units = batch_ * (tokens_per_sample_ > 0 ? tokens_per_sample_ : 1);
+  const int64_t units = step.samples * (tokens_per_sample_ > 0 ? tokens_per_sample_ : 1);
   const auto loss_text = [](double loss) { return std::abs(loss) < 1e6 ? fmt::format("{:.6f}", loss) : fmt::format("{:.6e}", loss); };
   std::string text =
       fmt::format("loss {}  norm {:.4g}  lr {:.3g}  {:.1f} ms  {:.0f} {}/s", loss_text(step.loss), step.grad_norm, event.lr, step.step_ms,

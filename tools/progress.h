@@ -16,7 +16,6 @@ class Progress {
   std::string details(const RunEvent& event) const;
   bool terminal_;
   bool open_line_ = false;
-  int64_t batch_;
   int64_t tokens_per_sample_;
   std::chrono::steady_clock::time_point last_{};
 };

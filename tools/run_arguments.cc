@@ -182,6 +182,7 @@ RunData RunArguments::open(const Plan& plan) const {
   check_outputs(outputs(), model_files(plan));
   RunData data{open_data(plan), open_eval_data(plan)};
   check_run(plan, *data.training, data.evaluation.get(), finish(plan));
+  if (const std::string line = left_out(plan, *data.training); !line.empty()) say("{}\n", line);
   return data;
 }
 

@@ -1,29 +1,13 @@
 #include "tools/suggest.h"
 
-#include <algorithm>
-#include <numeric>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "base/nearest.h"
+
 namespace zeroplan {
 namespace {
-
-// Levenshtein distance.
-size_t edit_distance(const std::string& a, const std::string& b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t substitute = diagonal + (a[i - 1] != b[j - 1]);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substitute});
-    }
-  }
-  return row.back();
-}
 
 std::vector<std::string> known_words(const CLI::App& command) {
   std::vector<std::string> words;
@@ -31,16 +15,6 @@ std::vector<std::string> known_words(const CLI::App& command) {
     for (const std::string& name : option->get_lnames()) words.push_back("--" + name);
   for (const CLI::App* sub : command.get_subcommands([](const CLI::App*) { return true; })) words.push_back(sub->get_name());
   return words;
-}
-
-std::string nearest(const std::string& word, const std::vector<std::string>& known) {
-  std::string best;
-  size_t best_distance = word.size() / 2 + 1;
-  for (const std::string& candidate : known) {
-    const size_t distance = edit_distance(word, candidate);
-    if (distance < best_distance) best = candidate, best_distance = distance;
-  }
-  return best;
 }
 
 // Another command that has this option, empty where none does.

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/onnx/sample_mask.h"
 #include "graph/ops/op_def.h"
 
 namespace zeroplan {
@@ -53,13 +54,14 @@ std::vector<bool> depends_on_trainable(const Graph& graph) {
   return depends;
 }
 
-// The input whose elements `id` shows, unchanged but for their order; kNone where there is none.
-ValueId source_input(const Graph& graph, ValueId id) {
+// The input whose elements `id` shows, unchanged but for their order and for samples that do not count; kNone where there is none.
+ValueId source_input(const Graph& graph, ValueId id, ValueId mask) {
   while (id != kNone && graph.value(id).kind == ValueKind::computed) {
     const Node& node = graph.nodes[graph.value(id).producer];
     const bool same = op_class(node.op) == OpClass::view || node.op == OpKind::copy ||
                       (node.op == OpKind::cast && !is_floating(graph.value(node.inputs[0]).dtype));
-    id = same ? node.inputs[0] : kNone;
+    const bool chosen = node.op == OpKind::where && is_sample_mask(graph, node.inputs[0], mask);
+    id = same ? node.inputs[0] : chosen ? node.inputs[1] : kNone;
   }
   return id != kNone && graph.value(id).kind == ValueKind::input ? id : kNone;
 }
@@ -140,9 +142,11 @@ std::vector<std::string> check_gradients(Graph& graph, std::vector<std::string>&
   return problems;
 }
 
-void find_limits(const Graph& graph, std::vector<ImportedInput>& inputs) {
+void find_limits(const Graph& graph, const LabelRange& labels, std::vector<ImportedInput>& inputs) {
+  const auto masks = std::find_if(inputs.begin(), inputs.end(), [](const ImportedInput& input) { return input.mask; });
+  const ValueId mask = masks == inputs.end() ? kNone : masks->value;
   const auto input_of = [&](ValueId id) {
-    const ValueId source = source_input(graph, id);
+    const ValueId source = source_input(graph, id, mask);
     const auto found = std::find_if(inputs.begin(), inputs.end(), [&](const ImportedInput& input) { return input.value == source; });
     return source == kNone || found == inputs.end() ? nullptr : &*found;
   };
@@ -153,8 +157,15 @@ void find_limits(const Graph& graph, std::vector<ImportedInput>& inputs) {
     if (!input) continue;
     lower(*input, graph.value(node.inputs[0]).shape[1]);
     input->label = true;
-    input->has_ignored = node.attributes.has(Attr::ignore_index);
-    if (input->has_ignored) input->ignored = node.attributes.get_int(Attr::ignore_index);
+    const int64_t ignored = node.attributes.get_int(Attr::ignore_index, kNoLabel);
+    input->has_ignored = ignored != kNoLabel;
+    if (input->has_ignored) input->ignored = ignored;
+  }
+  for (ImportedInput& input : inputs) {
+    if (labels.classes == 0 || input.name != labels.input) continue;
+    lower(input, labels.classes);
+    input.label = input.has_ignored = true;
+    input.ignored = labels.ignored;
   }
   for (const Node& node : graph.nodes) {
     if (node.op != OpKind::gather) continue;

@@ -14,7 +14,13 @@ std::vector<int> compact(Graph& graph, const std::map<ValueId, std::string>& nam
 // Parameters without a gradient path to the loss become frozen (named in `report`); ops without gradient on a path are returned as
 // problems.
 std::vector<std::string> check_gradients(Graph& graph, std::vector<std::string>& report);
+// Labels of a built-in loss.
+struct LabelRange {
+  std::string input;
+  int64_t classes = 0;  // 0: there are none
+  int64_t ignored = 0;
+};
 // Fills limit, label and ignored of the integer inputs that index tables or classes.
-void find_limits(const Graph& graph, std::vector<ImportedInput>& inputs);
+void find_limits(const Graph& graph, const LabelRange& labels, std::vector<ImportedInput>& inputs);
 
 }  // namespace zeroplan

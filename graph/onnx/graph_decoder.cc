@@ -78,10 +78,16 @@ void GraphDecoder::add_inputs(const BoundDims& dims, const std::map<std::string,
     value.dtype = *dtype;
     value.shape = input.shape;
     value.kind = ValueKind::input;
-    const ValueId id = build_.graph().add_value(std::move(value));
-    build_.graph().inputs.push_back(id);
-    scopes_[0][input.name] = id;
+    add_input(std::move(value));
   }
+}
+
+ValueId GraphDecoder::add_input(Value value) {
+  const std::string name = value.name;
+  const ValueId id = build_.graph().add_value(std::move(value));
+  build_.graph().inputs.push_back(id);
+  scopes_[0][name] = id;
+  return id;
 }
 
 ValueId GraphDecoder::parameter(int index) {

@@ -19,6 +19,7 @@ class GraphDecoder {
 
   // `bind`: inputs that are constants.
   void add_inputs(const BoundDims& dims, const std::map<std::string, HostTensor>& bind);
+  ValueId add_input(Value value);  // under the name that it has
   void decode(const std::set<std::string>& wanted);
   // kNone: not there, or it depends on a node that could not be decoded.
   ValueId find(const std::string& name);

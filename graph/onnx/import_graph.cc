@@ -11,8 +11,8 @@
 #include "graph/onnx/bind_dims.h"
 #include "graph/onnx/compact.h"
 #include "graph/onnx/graph_decoder.h"
+#include "graph/onnx/import_loss.h"
 #include "graph/onnx/loss.h"
-#include "graph/onnx/more_samples.h"
 #include "graph/onnx/tensor_data.h"
 
 namespace zeroplan {
@@ -118,7 +118,12 @@ class Import {
   // Those of the graph, as they are before the ones that the loss does not need are dropped.
   void add_inputs() {
     out_.inputs.clear();
-    for (ValueId id : out_.graph.inputs) out_.inputs.push_back({out_.graph.value(id).name, id, axis_of(out_.graph.value(id).name)});
+    for (ValueId id : out_.graph.inputs) {
+      const std::string& name = out_.graph.value(id).name;
+      ImportedInput input{.name = name, .value = id, .sample_axis = name == mask_ ? 0 : axis_of(name)};
+      input.mask = name == mask_;
+      out_.inputs.push_back(std::move(input));
+    }
   }
 
   [[noreturn]] void refuse(const std::vector<std::string>& problems) const {
@@ -141,87 +146,11 @@ class Import {
   }
 
   void set_loss(const LossSpec& spec, const RolePlan& roles, GraphDecoder& decoder) {
-    const ValueId output = decoder.find(spec.output);
-    if (output == kNone) throw Error(fmt::format("output '{}' is not computed by the model", spec.output));
-    const std::map<ValueId, int> axes = sample_axes(decoder, dims_);
-    const std::vector<SampleAxis> once = find_sample_axes(out_.graph, axes);
-    check_apart(out_.graph, once[output], options_.micro_batches);
-    MoreSamples more{once[output], {}};
-    if (options_.micro_batches > 1 && !dims_.sample_symbol.empty() && dims_.samples > 0)
-      more = read_more_samples({model_, files_, roles, options_, spec, dims_.sample_symbol}, {out_.graph, output, once, dims_.samples});
-    decoder.build().set_origin("loss");
-    if (const Value& value = out_.graph.value(output);
-        spec.kind == LossSpec::Kind::output && (!is_floating(value.dtype) || elements(value.shape) != 1))
-      throw Error(fmt::format(
-          "output '{0}' is {1} of shape {2}; a loss is one floating-point number: give it, or have one built over the output, with "
-          "--loss 'softmax_cross_entropy({0}, labels)' or --loss 'mse({0}, target)'",
-          spec.output, type_name(value.dtype), to_string(value.shape)));
-    if (spec.kind == LossSpec::Kind::output) {
-      out_.graph.loss = attach_loss(decoder.build(), output, options_.micro_batches, axes, more.twice);
-      return;
-    }
-    const ValueId labels = label_input(spec, output, more.lie, decoder);
-    out_.graph.loss = build_loss(decoder.build(), spec, output, labels);
-  }
-
-  // The model's own input of that name, or a new one.
-  ValueId label_input(const LossSpec& spec, ValueId scores, const SampleAxis& lie, GraphDecoder& decoder) {
-    const bool classes = spec.kind == LossSpec::Kind::softmax_cross_entropy;
-    const Shape shape = label_shape(spec, out_.graph.value(scores).shape);
-    const int along = scores_axis(spec, scores, lie);
-    const ValueId known = decoder.find(spec.labels);
-    if (known != kNone) {
-      const Value& value = out_.graph.value(known);
-      if (value.shape != shape || is_floating(value.dtype) == classes)
-        throw Error(fmt::format("--loss: '{}' is {} of shape {}, but the loss needs {} of shape {}", spec.labels, type_name(value.dtype),
-                                to_string(value.shape), classes ? "integers" : "floating-point values", to_string(shape)));
-      check_along(spec, axis_of(spec.labels), along);
-      return known;
-    }
-    if (!is_floating(out_.graph.value(scores).dtype))
-      throw Error(fmt::format("--loss: output '{}' holds no floating-point values", spec.output));
-    Value value;
-    value.name = spec.labels;
-    value.dtype = classes ? DType::i64 : options_.precision;
-    value.shape = shape;
-    value.kind = ValueKind::input;
-    const ValueId id = out_.graph.add_value(std::move(value));
-    out_.graph.inputs.push_back(id);
-    dims_.inputs.push_back({spec.labels, 0, shape, label_axis(spec, shape, along)});
-    return id;
-  }
-
-  // The axis of the labels along which the scores have their samples; -1: not known.
-  int scores_axis(const LossSpec& spec, ValueId scores, const SampleAxis& lie) const {
-    if (lie.kind == SampleAxis::Kind::folded && options_.micro_batches > 1)
-      throw Error(
-          fmt::format("--loss: output '{}' is made of all samples at once, so that {} micro-batches would not give the result of the "
-                      "whole batch; use one micro-batch",
-                      spec.output, options_.micro_batches));
-    if (lie.kind != SampleAxis::Kind::axis || lie.stride != 1) return -1;
-    if (spec.kind == LossSpec::Kind::mse) return lie.axis;
-    const int64_t classes = normalize_axis(spec.axis, static_cast<int64_t>(out_.graph.value(scores).shape.size()));
-    if (classes == lie.axis) throw Error(fmt::format("--loss: axis {} of output '{}' counts samples, not classes", lie.axis, spec.output));
-    return lie.axis - (classes < lie.axis);
-  }
-
-  int label_axis(const LossSpec& spec, const Shape& shape, int along) const {
-    const auto stated = options_.sample_axes.find(spec.labels);
-    const int axis = stated != options_.sample_axes.end() ? stated->second : dims_.samples == 0 ? -1 : along >= 0 ? along : 0;
-    if (axis < 0) return axis;
-    check_along(spec, axis, along);
-    if (axis < static_cast<int>(shape.size()) && (dims_.samples == 0 || shape[axis] == dims_.samples)) return axis;
-    throw Error(
-        fmt::format("--loss: labels '{}' have shape {}, whose axis {} is not the {} samples of a micro-batch; state --sample-axis {}=AXIS",
-                    spec.labels, to_string(shape), axis, dims_.samples, spec.labels));
-  }
-
-  static void check_along(const LossSpec& spec, int axis, int along) {
-    if (along >= 0 && axis >= 0 && axis != along)
-      throw Error(
-          fmt::format("--loss: the samples of '{}' are on its axis {}, but those of output '{}' ask for axis {}; state --sample-axis "
-                      "{}={}",
-                      spec.labels, axis, spec.output, along, spec.labels, along));
+    LossImport loss({model_, files_, roles, options_, spec, dims_.sample_symbol}, dims_, decoder, out_.graph);
+    loss.run();
+    if (loss.mask() != kNone) mask_ = out_.graph.value(loss.mask()).name;
+    if (!loss.unmasked().empty()) report_.push_back(loss.unmasked());
+    labels_ = {spec.labels, loss.classes(), spec.ignore_index};
   }
 
   void finish(RolePlan& roles, GraphDecoder& decoder) {
@@ -233,15 +162,16 @@ class Import {
       input.value = graph.find(input.name);
       if (input.value != kNone && graph.value(input.value).kind == ValueKind::input)
         kept.push_back(input);
-      else
+      else if (!input.mask)
         roles.report.push_back(fmt::format("input '{}' is not needed; no data is read for it", input.name));
     }
     out_.inputs = std::move(kept);
     for (ImportedOutput& output : out_.outputs) output.value = graph.outputs.at(output.name);
     if (!forward_only()) require_trainable(roles);
-    find_limits(graph, out_.inputs);
+    find_limits(graph, labels_, out_.inputs);
     out_.roles = std::move(roles.rows);
     out_.report = std::move(roles.report);
+    append(out_.report, report_);
     out_.baked_batch = dims_.baked_batch;
     report_rest();
   }
@@ -270,6 +200,9 @@ class Import {
   WeightFiles& files_;
   const OnnxModel& model_;
   BoundDims dims_;
+  std::string mask_;  // the input that says which samples count
+  LabelRange labels_;
+  std::vector<std::string> report_;  // on the loss
   ImportedModel out_;
 };
 

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "graph/onnx/bind_dims.h"
 #include "graph/onnx/import_graph.h"
+#include "graph/onnx/loss_model.h"
 #include "graph/onnx/ort_artifacts.h"
 #include "graph/onnx/read_model.h"
 
@@ -20,6 +21,16 @@ auto guarded(const std::string& path, Fn&& fn) {
   } catch (const std::exception& error) {
     throw Error(fmt::format("model '{}' cannot be imported: {}", path, error.what()));
   }
+}
+
+// The model itself, or joined with the loss model that the options name.
+template <typename Fn>
+ImportedModel with_loss(const OnnxModel& model, const ImportOptions& options, Fn&& fn) {
+  if (options.loss_model.empty()) return fn(model, options);
+  const OnnxModel joined = join_loss_model(model, options.loss_model, options.loss_map);
+  ImportOptions settled = options;
+  settled.loss = loss_model_output(joined);
+  return fn(joined, settled);
 }
 
 }  // namespace
@@ -52,11 +63,18 @@ ModelPeek ModelFile::peek(const std::map<std::string, int>& sample_axes, const s
 }
 
 ImportedModel ModelFile::decode(const ImportOptions& options) const {
-  return guarded(contents_->model.path, [&] { return import_graph(contents_->model, *contents_->files, options); });
+  return guarded(contents_->model.path, [&] {
+    return with_loss(contents_->model, options,
+                     [&](const OnnxModel& model, const ImportOptions& settled) { return import_graph(model, *contents_->files, settled); });
+  });
 }
 
 ImportedModel ModelFile::inspect(const ImportOptions& options, std::vector<std::string>& problems) const {
-  return guarded(contents_->model.path, [&] { return inspect_graph(contents_->model, *contents_->files, options, problems); });
+  return guarded(contents_->model.path, [&] {
+    return with_loss(contents_->model, options, [&](const OnnxModel& model, const ImportOptions& settled) {
+      return inspect_graph(model, *contents_->files, settled, problems);
+    });
+  });
 }
 
 ImportedModel import_model(const std::string& path, const ImportOptions& options) { return ModelFile(path).decode(options); }

@@ -16,9 +16,11 @@ class WeightFiles;
 struct ImportOptions {
   std::map<std::string, int64_t> dims;  // symbolic dimensions by name
   int64_t samples = 0;                  // per micro-batch; bound to the sample symbol. 0: the baked batch, else an error naming the symbol
-  std::map<std::string, int> sample_axes;  // input -> axis, -1: none
-  std::string loss;                        // empty: output of the graph; an output's name; or softmax_cross_entropy(…), mse(…)
-  DType precision = DType::f32;            // every floating-point value of the graph gets this type
+  std::map<std::string, int> sample_axes;       // input -> axis, -1: none
+  std::string loss;                             // empty: output of the graph; an output's name; or a built-in such as mse(…)
+  std::string loss_model;                       // a file that makes the loss of outputs of the model; then `loss` is empty
+  std::map<std::string, std::string> loss_map;  // input of that file -> output of the model, where their names differ
+  DType precision = DType::f32;                 // every floating-point value of the graph gets this type
   std::vector<std::string> train, freeze, tie, untie;
   std::vector<std::string> train_bn, eval_bn;
   bool sync_bn = false;                    // for the report alone
@@ -36,6 +38,7 @@ struct ImportedInput {
   bool label = false;
   int64_t ignored = 0;
   bool has_ignored = false;
+  bool mask = false;  // boolean, one per sample: which of them count
 };
 
 struct ImportedOutput {

@@ -30,7 +30,7 @@ class Reading {
 
   SampleReading view() const { return {graph_, output_, axes_, samples_}; }
   const SampleAxis& lie() const { return axes_[output_]; }
-  std::vector<double> factors() { return loss_factors(decoder_.build(), output_, inputs_); }
+  std::vector<double> factors(bool whole) { return loss_factors(decoder_.build(), output_, inputs_, whole); }
 
  private:
   static BoundDims bind(const ModelSource& source, int64_t samples) {
@@ -73,7 +73,7 @@ MoreSamples read_more_samples(const ModelSource& source, const SampleReading& on
   else
     check_sample_count(twice.view(), Reading(source, 4).view(), source.options.micro_batches);
   MoreSamples told{twice.lie(), {}};
-  if (source.spec.kind == LossSpec::Kind::output) told.twice = {once.samples, twice.factors()};
+  if (source.spec.kind == LossSpec::Kind::output) told.twice = {once.samples, twice.factors(source.options.micro_batches == 1)};
   return told;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 // Elements of a file into elements of a plan.
-#include "runtime/data/npy.h"
+#include "base/npy.h"
 #include "runtime/plan/plan.h"
 
 namespace zeroplan {

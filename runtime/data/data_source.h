@@ -13,7 +13,7 @@ class DataSource {
  public:
   virtual ~DataSource() = default;
   virtual int64_t samples() const = 0;  // in an epoch; INT64_MAX for synthetic data
-  // Fills `to` (shape and dtype of input `index`) with samples [first, first + count); the caller stays inside an epoch.
+  // Fills `to` (shape and dtype of input `index`, which is no mask) with samples [first, first + count); the caller stays inside an epoch.
   // `order`, when not null, maps positions to samples (shuffling). Throws Error naming input, sample and value where a value does not fit.
   virtual void read(int index, int64_t first, int64_t count, const int64_t* order, const TensorView& to) const = 0;
 };

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/type_name.h"
 #include "runtime/data/convert.h"
+#include "runtime/data/data_source.h"
 #include "runtime/data/sample_layout.h"
 
 namespace zeroplan {
@@ -69,6 +70,14 @@ Shape expected_shape(const PlanInput& input, int64_t samples) {
   return shape;
 }
 
+// For labels of one column, as tables hold them.
+std::string way_out(const NpyFile& file, const PlanInput& input) {
+  if (input.sample_axis < 0 || file.shape.empty() || file.shape.back() != 1) return "";
+  Shape wanted = expected_shape(input, file.shape[0]);
+  wanted.push_back(1);
+  return file.shape == wanted ? fmt::format("; drop its last axis: numpy.save('{0}.npy', {0}[..., 0])", input.name) : "";
+}
+
 void check_file(const NpyFile& file, const PlanInput& input, std::vector<std::string>& problems) {
   const std::string name = input.name + ".npy";
   if (!convertible(file.type, input.dtype))
@@ -78,7 +87,7 @@ void check_file(const NpyFile& file, const PlanInput& input, std::vector<std::st
   if (!enough_axes || file.shape != expected_shape(input, input.sample_axis < 0 ? 0 : file.shape[0])) {
     std::string wanted = to_string(sample_shape(input));
     if (input.sample_axis >= 0) wanted = fmt::format("[samples{}{}", wanted.size() > 2 ? "," : "", wanted.substr(1));
-    problems.push_back(fmt::format("{} has shape {}, expected {}", name, to_string(file.shape), wanted));
+    problems.push_back(fmt::format("{} has shape {}, expected {}{}", name, to_string(file.shape), wanted, way_out(file, input)));
   }
 }
 
@@ -118,6 +127,7 @@ std::unique_ptr<DataSource> open_npy_folder(const std::string& folder, const Pla
   std::vector<std::unique_ptr<NpyFile>> files(plan.inputs.size());
   for (size_t i = 0; i < files.size(); ++i) {
     const PlanInput& input = plan.inputs[i];
+    if (input.mask) continue;
     const std::string path = (std::filesystem::path(folder) / (input.name + ".npy")).string();
     std::error_code error;
     if (std::filesystem::status(path, error).type() == std::filesystem::file_type::not_found) {

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/type_name.h"
 #include "runtime/data/convert.h"
+#include "runtime/data/data_source.h"
 #include "runtime/data/sample_layout.h"
 
 namespace zeroplan {
@@ -62,6 +63,10 @@ std::vector<int> find_shifts(const std::string& file, const Plan& plan) {
   bool tokens = false, next = false;
   const bool labelled = std::any_of(plan.inputs.begin(), plan.inputs.end(), [](const PlanInput& i) { return i.label; });
   for (const PlanInput& input : plan.inputs) {
+    if (input.mask) {
+      shifts.push_back(0);
+      continue;
+    }
     const bool integer = input.dtype == DType::i64 || input.dtype == DType::i32;
     const bool usable = integer && input.sample_axis == 0 && input.shape.size() >= 2;
     if (usable && !input.label && !tokens) {
@@ -92,6 +97,7 @@ std::unique_ptr<DataSource> open_tokens(const std::string& file, int bytes_per_t
   std::vector<int> shifts = find_shifts(file, plan);
   int64_t window = -1;
   for (const PlanInput& input : plan.inputs) {
+    if (input.mask) continue;
     const int64_t length = sample_layout(input).elements();
     if (window >= 0 && length != window)
       throw Error(fmt::format("{}: input {} takes {} per sample, {} takes {}; they must be equal for a token file", file, input.name,

@@ -22,7 +22,8 @@ struct Job {
   const DataSource* data = nullptr;
   int64_t first_sample = 0;
   const int64_t* order = nullptr;
-  int64_t micro_batches = 0;  // of this window
+  int64_t samples = 0;        // of this window
+  int64_t micro_batches = 0;  // that hold one of them at least
   bool update = false;
   bool clear_gradients = false;  // what an earlier accumulate() left
   RunScalars scalars;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/checked.h"
 #include "runtime/exec/core.h"
 #include "runtime/exec/read_state.h"
 #include "runtime/plan/report.h"
@@ -75,12 +76,13 @@ struct Executor::Impl {
   }
 
   StepReport run_window(const DataSource& data, int64_t first_sample, const int64_t* order, const RunScalars& scalars, bool update) {
-    const Plan& plan = core->plan();
+    const int64_t samples = window_samples(data, first_sample);
     Job job{.kind = Job::Kind::window,
             .data = &data,
             .first_sample = first_sample,
             .order = order,
-            .micro_batches = plan.header.micro_batches,
+            .samples = samples,
+            .micro_batches = ceil_div(samples, samples_per_micro_batch(core->plan())),
             .update = update,
             .clear_gradients = accumulated,
             .scalars = scalars};
@@ -89,8 +91,18 @@ struct Executor::Impl {
     last = scalars;
     StepReport report;
     report.step = scalars.step;
+    report.samples = samples;
     take_times(*core, report);
     return report;
+  }
+
+  int64_t window_samples(const DataSource& data, int64_t first) const {
+    const Plan& plan = core->plan();
+    const int64_t left = data.samples() - first;
+    if (left >= plan.header.batch) return plan.header.batch;
+    if (left < 1 || !takes_part_batches(plan))
+      throw Error(fmt::format("samples {} to {} of {} were asked for", first, first + plan.header.batch, data.samples()));
+    return left;
   }
 
   std::shared_ptr<Core> core;  // shared with the ranks' threads: one that is stuck may outlive the executor
@@ -131,16 +143,18 @@ StepReport Executor::accumulate(const DataSource& data, int64_t first_sample, co
 EvalReport Executor::evaluate(const DataSource& data) {
   const Plan& p = plan();
   if (find_program(p, Program::eval_step) == nullptr) throw Error("the plan has no evaluation program; compile it with evaluation");
-  const int64_t v = p.header.micro_batches, count = p.header.batch / v, all = data.samples() / count;
+  const int64_t size = samples_per_micro_batch(p), batch = p.header.batch;
   if (data.samples() == INT64_MAX) throw Error("evaluation over endless data; give a data set of finite size");
+  const int64_t all = takes_part_batches(p) ? data.samples() : data.samples() / size * size;
   double sum = 0, weight = 0;
   impl_->gradients_there = false;
-  for (int64_t done = 0; done < all; done += v) {
-    const int64_t now = std::min(v, all - done);
+  for (int64_t done = 0; done < all; done += batch) {
+    const int64_t now = std::min(batch, all - done);
     impl_->core->run({.kind = Job::Kind::eval_window,
                       .data = &data,
-                      .first_sample = done * count,
-                      .micro_batches = now,
+                      .first_sample = done,
+                      .samples = now,
+                      .micro_batches = ceil_div(now, size),
                       .scalars = {.step = impl_->last.step, .seed = impl_->last.seed}});
     impl_->core->run({.kind = Job::Kind::program, .program = Program::eval_end});
     const ReportFields fields = read_report(*impl_->core, p.roles.eval_report);
@@ -148,7 +162,7 @@ EvalReport Executor::evaluate(const DataSource& data) {
     weight += fields[kReportSumWeight];
   }
   const bool divided = divides_by_weight(p, Program::eval_end);
-  return {divided ? sum / weight : sum, weight, all * count};  // weight 0: NaN, as no sample counted
+  return {divided ? sum / weight : sum, weight, all};  // weight 0: NaN, as no sample counted
 }
 
 void Executor::predict(const DataSource& data, int64_t first_sample, const int64_t* order,
@@ -162,6 +176,7 @@ void Executor::predict(const DataSource& data, int64_t first_sample, const int64
                       .data = &data,
                       .first_sample = first_sample + done * count,
                       .order = order,
+                      .samples = now * count,
                       .micro_batches = now,
                       .scalars = {}});
     for (int64_t i = 0; i < now; ++i)

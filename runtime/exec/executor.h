@@ -17,6 +17,7 @@ namespace zeroplan {
 
 struct StepReport {
   int64_t step = 0;  // number of the optimizer step, from 1
+  int64_t samples = 0;
   double loss = 0, weight = 0;
   double grad_norm = 0, clipped_norm = 0, clip_factor = 1;
   bool skipped = false;
@@ -66,12 +67,13 @@ class Executor {
   ~Executor();
 
   const Plan& plan() const;
-  // One optimizer step on samples [first_sample, first_sample + B) of the epoch given by `order` (null: in order). Scalars: lr and the rest
-  // for this step.
+  // One optimizer step on samples [first_sample, first_sample + B) of the epoch given by `order` (null: in order), or on those up to the
+  // end of the data where they are fewer and the plan takes_part_batches. Scalars: lr and the rest for this step.
   StepReport train_step(const DataSource& data, int64_t first_sample, const int64_t* order, const RunScalars& scalars);
   // As train_step without the update: the gradients stay readable, carried ones (runtime/plan/plan.h) until anything else is run. For
   // looking at gradients: all ranks must be in this process.
   StepReport accumulate(const DataSource& data, int64_t first_sample, const int64_t* order, const RunScalars& scalars);
+  // Over all samples; without takes_part_batches, over those of full micro-batches.
   EvalReport evaluate(const DataSource& data);
   // Forward plans: runs eval_step on micro-batches [0, V) from sample `first_sample` of the epoch given by `order` (null: in order), and
   // hands out each output of each, contiguous. All ranks must be in this process.

@@ -166,6 +166,8 @@ void prepare_rank(Rank& rank, const RankBackend& backend, Kernel (*kernel_of)(Op
   for (auto& steps : rank.programs)
     for (PreparedStep& s : steps) link_arguments(rank, s);
   for (const PlanInput& input : rank.plan->inputs) rank.inputs.push_back(rank.view(input.tensor));
+  rank.positions.resize(static_cast<size_t>(samples_per_micro_batch(*rank.plan)));
+  rank.counts.resize(rank.positions.size());
   for (int32_t t : carried_tensors(*rank.plan)) {
     const PlanTensor& tensor = rank.plan->tensors[t];
     rank.carried.emplace_back(tensor.offset, tensor.offset + tensor_span_bytes(tensor));

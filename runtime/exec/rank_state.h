@@ -74,6 +74,8 @@ struct Rank {
   std::array<std::vector<PreparedStep>, kPrograms> programs;
   std::vector<std::unique_ptr<Event>> events;
   std::vector<TensorView> inputs;  // by plan input
+  std::vector<int64_t> positions;  // samples of a micro-batch that is not full, completed
+  std::vector<uint8_t> counts;     // 1 for those that count
   RunScalars scalars;              // of this rank's micro-batch
   const PreparedStep* issuing = nullptr;
   int64_t exposed_ns = 0, data_ns = 0, step_ns = 0;

@@ -7,13 +7,40 @@
 namespace zeroplan {
 namespace {
 
+struct Samples {
+  int64_t first = 0;
+  const int64_t* order = nullptr;
+  int64_t count = 0;  // that count: the first ones of the micro-batch
+};
+
+// A micro-batch that is not full is completed by its last sample.
+Samples samples_of(Rank& rank, const Job& job, int64_t micro_batch) {
+  const auto size = static_cast<int64_t>(rank.positions.size());
+  Samples samples{job.first_sample + micro_batch * size, job.order, std::min(size, job.samples - micro_batch * size)};
+  if (samples.count == size) return samples;
+  for (int64_t i = 0; i < size; ++i) {
+    const int64_t at = samples.first + std::min(i, samples.count - 1);
+    rank.positions[i] = job.order ? job.order[at] : at;
+  }
+  return {0, rank.positions.data(), samples.count};
+}
+
+// To `mask`, boolean [samples].
+void write_mask(Rank& rank, int64_t count, const TensorView& mask) {
+  for (size_t i = 0; i < rank.counts.size(); ++i) rank.counts[i] = static_cast<int64_t>(i) < count;
+  rank.write(mask.data, rank.counts.data(), static_cast<int64_t>(rank.counts.size()));
+}
+
 void read_inputs(Rank& rank, const Job& job, Program program, int64_t micro_batch) {
   const int64_t before = rank.core->now_ns();
-  const int64_t count = rank.plan->header.batch / rank.plan->header.micro_batches;
-  const int64_t first = job.first_sample + micro_batch * count;
+  const Samples samples = samples_of(rank, job, micro_batch);
   for (size_t i = 0; i < rank.inputs.size(); ++i) {
+    if (rank.plan->inputs[i].mask) {
+      write_mask(rank, samples.count, rank.inputs[i]);
+      continue;
+    }
     try {
-      job.data->read(static_cast<int>(i), first, count, job.order, rank.inputs[i]);
+      job.data->read(static_cast<int>(i), samples.first, static_cast<int64_t>(rank.positions.size()), samples.order, rank.inputs[i]);
       if (rank.core->options.check_nan) check_input(rank.inputs[i], rank.plan->inputs[i].name);
     } catch (...) {
       ErrorContext place{.rank = rank.index,

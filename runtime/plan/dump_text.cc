@@ -124,8 +124,8 @@ std::string dump_text(const Plan& plan, int rank) {
   for (size_t i = 0; i < plan.units.size(); ++i) put_unit(out, plan, i, rank);
   put_histogram(out, plan);
   for (const PlanInput& input : plan.inputs)
-    out += fmt::format("input {} {} {}  sample axis {}  {}\n", input.name, type_name(input.dtype), to_string(input.shape),
-                       input.sample_axis, describe_operand(plan, {input.tensor, kNone}));
+    out += fmt::format("input {} {} {}  sample axis {}  {}{}\n", input.name, type_name(input.dtype), to_string(input.shape),
+                       input.sample_axis, describe_operand(plan, {input.tensor, kNone}), input.mask ? "  mask of the samples" : "");
   for (const PlanOutput& output : plan.outputs)
     out += fmt::format("output {}  sample axis {}  {}\n", output.name, output.sample_axis, describe_operand(plan, {output.tensor, kNone}));
   out += memory_table(plan);

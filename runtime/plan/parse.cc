@@ -145,6 +145,7 @@ PlanInput get_input(const Field& at, const proto::Input& from, const PlanSizes& 
   to.label = from.label();
   to.ignored = from.ignored();
   to.has_ignored = from.has_ignored();
+  to.mask = from.mask();
   to.value = at.sub("value").index(from.value(), sizes.values);
   return to;
 }

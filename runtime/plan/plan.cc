@@ -1,5 +1,6 @@
 #include "runtime/plan/plan.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "base/checked.h"
@@ -18,6 +19,11 @@ std::vector<int32_t> carried_tensors(const Plan& plan) {
     if (u.trainable && u.gradient_tensor != kNone && plan.tensors[u.gradient_tensor].arena == Arena::transient)
       tensors.push_back(u.gradient_tensor);
   return tensors;
+}
+
+bool takes_part_batches(const Plan& plan) {
+  return samples_per_micro_batch(plan) == 1 ||
+         std::any_of(plan.inputs.begin(), plan.inputs.end(), [](const PlanInput& input) { return input.mask; });
 }
 
 int64_t tensor_span_bytes(const PlanTensor& tensor) {

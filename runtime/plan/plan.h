@@ -50,6 +50,7 @@ struct PlanInput {
   bool label = false;     // labels: values in [0, limit) or `ignored`
   int64_t ignored = 0;
   bool has_ignored = false;
+  bool mask = false;  // boolean [samples]: which of them count; filled by the run, not from data
 };
 
 // Forward plans: what eval_step leaves of an output of the model.
@@ -124,6 +125,9 @@ const PlanProgram* find_program(const Plan& plan, Program program);
 inline bool one_round(const Plan& plan) { return plan.header.micro_batches <= plan.header.ranks; }
 // Gradient shards in the transient arena, in the order of the units: what the end of micro_step hands to update, which must follow at once.
 std::vector<int32_t> carried_tensors(const Plan& plan);
+inline int64_t samples_per_micro_batch(const Plan& plan) { return plan.header.batch / plan.header.micro_batches; }
+// May a batch hold fewer samples than the header says? Their micro-batches are then completed by samples that do not count, or not run.
+bool takes_part_batches(const Plan& plan);
 // Bytes from the first to one past the last element of the tensor, from its offset.
 int64_t tensor_span_bytes(const PlanTensor& tensor);
 

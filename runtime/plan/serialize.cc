@@ -159,6 +159,7 @@ void put(proto::Input& to, const PlanInput& from) {
   to.set_label(from.label);
   to.set_ignored(from.ignored);
   to.set_has_ignored(from.has_ignored);
+  to.set_mask(from.mask);
   to.set_value(from.value);
 }
 

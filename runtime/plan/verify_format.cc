@@ -196,6 +196,9 @@ void check_constants(VerifyContext& context) {
     if (t.kind != TensorKind::input || t.dtype != i.dtype || t.shape != i.shape || !is_contiguous(t.shape, t.strides))
       context.fail("format",
                    fmt::format("input {}: its tensor {} has another type, shape or place", i.name, context.tensor_name(i.tensor)));
+    if (i.mask && context.plan.header.micro_batches > 0 &&
+        (i.dtype != DType::boolean || i.shape != Shape{samples_per_micro_batch(context.plan)}))
+      context.fail("format", fmt::format("input {}: a mask has one boolean for each sample of a micro-batch", i.name));
   }
 }
 

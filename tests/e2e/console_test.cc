@@ -94,8 +94,13 @@ TEST_F(Console, EvaluationSaysWhatItLeavesOut) {
   const std::string folder = tiny_.file("eval"), metrics = tiny_.file("metrics.jsonl");
   const TinyCase other(tiny_mlp(2, 4), {{"x", random_tensor({7, 4}, 3)}, {"t", random_tensor({7, 4}, 4)}});
   const Outcome outcome = run_command(train(fmt::format("--steps 2 --eval-data {} --metrics {}", other.data_folder(), metrics)));
-  EXPECT_THAT(outcome.output, HasSubstr("(4 of 7 samples)"));
-  EXPECT_THAT(read_file(metrics), HasSubstr("\"eval_samples\": 4, \"eval_samples_left_out\": 3,"));
+  EXPECT_THAT(outcome.output, HasSubstr("(7 of 7 samples)"));
+  EXPECT_THAT(read_file(metrics), HasSubstr("\"eval_samples\": 7, \"eval_samples_left_out\": 0,"));
+  const TinyCase mixer(tiny_mixer(3), {{"x", random_tensor({7, 3}, 3)}});
+  const std::string mixed = run_command(fmt::format("{0} train {1} --batch 4 --steps 1 --data {2} --eval-data {2}", ZEROPLAN_BINARY,
+                                                    mixer.model(), mixer.data_folder()))
+                                .output;
+  EXPECT_THAT(mixed, AllOf(HasSubstr("the last 3 samples of each epoch are left out"), HasSubstr("(4 of 7 samples)")));
   EXPECT_THAT(run_command(train("--steps 1 --eval-data " + tiny_.data_folder())).output, HasSubstr("(8 of 8 samples)"));
 }
 

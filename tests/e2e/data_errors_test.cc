@@ -50,7 +50,7 @@ TEST(Data, UnequalSampleCounts) {
 }
 
 TEST(Data, FewerSamplesThanABatch) {
-  const TinyCase tiny(classifier(), {{"x", random_tensor({3, 3}, 1)}, {"labels", labels({0, 1, 2})}});
+  const TinyCase tiny(tiny_mixer(3), {{"x", random_tensor({3, 3}, 1)}});
   EXPECT_THAT(error_of([&] { train(tiny, sgd_compile(4), sgd_run(0.1, 1)); }), AllOf(HasSubstr("3 samples"), HasSubstr("4")));
 }
 

@@ -115,7 +115,6 @@ TEST_F(Messages, DataIsCheckedFirst) {
   const std::string data = " --steps 1 --data " + tiny_.data_folder();
   early("--no-decay nothing" + data, "nothing");
   early("--eval-data " + tiny_.file("none") + data, "does not exist");
-  early("--ranks 16 --micro-batches 16 --batch 16" + data, "8 samples");
   tiny_.write("x", HostTensor::of(DType::i64, {8, 4}, std::vector<int64_t>(32, 1)));
   early(data, "x.npy holds int64, the model's input x is float32");
   tiny_.write("x", random_tensor({8, 5}, 1));

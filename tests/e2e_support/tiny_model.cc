@@ -175,6 +175,14 @@ TinyModel tiny_chain(const std::vector<int64_t>& sizes) {
   return model;
 }
 
+TinyModel tiny_mixer(int64_t width) {
+  TinyModel model;
+  model.input("x", DType::f32, {"N", width}).weight("w", {width}, random_values(width, 9)).node("Mul", {"x", "w"}, {"y"});
+  model.ints("first", {0}).node("ReduceMean", {"y", "first"}, {"centre"}).node("Sub", {"y", "centre"}, {"rest"});
+  model.node("Mul", {"rest", "rest"}, {"square"}).node("ReduceMean", {"square"}, {"loss"}, {{"keepdims", int64_t{0}}}).loss();
+  return model;
+}
+
 TinyModel tiny_linear(const Shape& shape, const std::vector<double>& start) {
   TinyModel model;
   std::vector<TinyDim> dims = {"N"};

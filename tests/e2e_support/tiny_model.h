@@ -60,6 +60,8 @@ std::vector<double> random_integers(int64_t count, int seed, int limit);
 TinyModel tiny_mlp(int layers, int64_t width, bool integers = false);
 // x[N,sizes[0]] · w0 · w1 … → loss = mean; parameters w0 [sizes[0],sizes[1]], …
 TinyModel tiny_chain(const std::vector<int64_t>& sizes);
+// x[N,width] * w → loss = mean square of each sample's distance to the mean of its batch; parameter w. The node that mixes is node_rest.
+TinyModel tiny_mixer(int64_t width);
 // x[N,…] * w → loss = mean over samples of the sum; one parameter w.
 TinyModel tiny_linear(const Shape& shape, const std::vector<double>& start);
 

@@ -67,10 +67,11 @@ TEST_P(StoredModel, LossBeforeTraining) {
   const ImportedModel model = import_model(folder(GetParam().name) + "/model.onnx", options_of(GetParam()));
   std::map<std::string, HostTensor> inputs;
   for (const ImportedInput& input : model.inputs) {
+    if (input.mask) continue;
     EXPECT_EQ(input.sample_axis, 0) << input.name;
     inputs[input.name] = rows_of(read_npy(folder(GetParam().name) + "/data/" + input.name + ".npy"), 0, 8);
   }
-  EXPECT_EQ(model.inputs.size(), 2u);
+  EXPECT_EQ(inputs.size(), 2u);
   EXPECT_NEAR(evaluate_loss(model, inputs), golden(GetParam().name).at("losses").at(0).get<double>(), 1e-6);
 }
 

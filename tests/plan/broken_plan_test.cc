@@ -95,6 +95,11 @@ TEST_F(BrokenPlan, FlowSwappedInputs) {
   expect("flow", kMicro, index);
 }
 
+TEST_F(BrokenPlan, MaskThatIsNoMask) {
+  plan.inputs[0].mask = true;
+  expect("format", kMicro, -1);
+}
+
 TEST_F(BrokenPlan, RaceWithoutWait) {
   const int index = find(kMicro, [](const Step& s) { return s.kind == StepKind::kernel && !s.waits.empty(); });
   step(kMicro, index).waits.clear();

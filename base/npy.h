@@ -5,7 +5,6 @@
 
 #include "base/mapped_file.h"
 #include "base/shape.h"
-#include "runtime/data/data_source.h"
 
 namespace zeroplan {
 

@@ -1,5 +1,5 @@
 // The format is NumPy's NEP 1: magic, version, header length, a Python dictionary literal, data.
-#include "runtime/data/npy.h"
+#include "base/npy.h"
 
 #include <fmt/format.h>
 
