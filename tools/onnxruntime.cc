@@ -13,9 +13,9 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/npy.h"
 #include "base/output_file.h"
 #include "base/temporary_folder.h"
-#include "runtime/data/npy.h"
 
 namespace zeroplan {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "api/zeroplan.h"
 #include "base/error.h"
+#include "base/npy_writer.h"
 #include "base/type_name.h"
-#include "runtime/data/npy_writer.h"
 #include "tools/commands.h"
 #include "tools/compile_arguments.h"
 #include "tools/console.h"

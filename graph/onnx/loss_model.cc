@@ -83,7 +83,7 @@ class Joiner {
   // A dim of the loss model is that of the model at the same place.
   void learn_dims(const OnnxValueInfo& input, const OnnxValueInfo& known) {
     if (input.dims.size() != known.dims.size()) return;
-    const std::string samples = peek_dims(joined_.graph, {}).sample_symbol;
+    const std::string samples = peek_dims(joined_.graph, {}, {}).sample_symbol;
     for (size_t i = 0; i < input.dims.size(); ++i) {
       if (input.dims[i].symbol.empty()) continue;
       OnnxDim dim = known.dims[i];

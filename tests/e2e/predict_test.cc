@@ -6,9 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/npy.h"
+#include "base/npy_writer.h"
 #include "base/temporary_folder.h"
-#include "runtime/data/npy.h"
-#include "runtime/data/npy_writer.h"
 #include "tests/e2e_support/command.h"
 #include "tests/e2e_support/tiny_model.h"
 

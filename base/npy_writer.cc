@@ -1,4 +1,4 @@
-#include "runtime/data/npy_writer.h"
+#include "base/npy_writer.h"
 
 #include <fmt/format.h>
 
