@@ -21,7 +21,9 @@ std::vector<int32_t> carried_tensors(const Plan& plan) {
   return tensors;
 }
 
+// Running statistics are folded over all micro-batches of a window.
 bool takes_part_batches(const Plan& plan) {
+  if (!plan.statistics.empty()) return false;
   return samples_per_micro_batch(plan) == 1 ||
          std::any_of(plan.inputs.begin(), plan.inputs.end(), [](const PlanInput& input) { return input.mask; });
 }

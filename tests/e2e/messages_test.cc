@@ -49,7 +49,7 @@ TEST_F(Messages, FilesThatAreNoModel) {
     says(tiny_.file("empty"), "the file is empty", "export or copy it again");
     says(tiny_.file("cut"), "not a valid ONNX model", "again");
     says(plan(), "is a plan, not a model", "zeroplan run");
-    says(tiny_.data_folder(), "is a folder", "give the model's file");
+    says(tiny_.data_folder(), "is a folder", "give the name of a file");
     says(tiny_.file("none"), "No such file", "check the name");
   }
 }
