@@ -25,6 +25,11 @@ std::string_view dtype_name(DType dtype) {
     case DType::i32: return "i32";
     case DType::u8: return "u8";
     case DType::boolean: return "boolean";
+    case DType::i8: return "i8";
+    case DType::i16: return "i16";
+    case DType::u16: return "u16";
+    case DType::u32: return "u32";
+    case DType::u64: return "u64";
   }
   unhandled_dtype(dtype);
 }
@@ -32,9 +37,12 @@ std::string_view dtype_name(DType dtype) {
 void unhandled_dtype(DType dtype) { throw std::logic_error(fmt::format("element type {} is not handled here", static_cast<int>(dtype))); }
 
 DType parse_dtype(std::string_view name) {
-  for (DType dtype : {DType::f32, DType::f64, DType::i64, DType::i32, DType::u8, DType::boolean})
+  std::string known;
+  for (DType dtype : kDTypes) {
     if (dtype_name(dtype) == name) return dtype;
-  throw Error(fmt::format("element type '{}' is not known; use f32, f64, i64, i32, u8 or boolean", name));
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", dtype_name(dtype));
+  }
+  throw Error(fmt::format("element type '{}' is not known; it is one of {}", name, known));
 }
 
 }  // namespace zeroplan

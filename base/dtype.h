@@ -6,7 +6,10 @@
 
 namespace zeroplan {
 
-enum class DType : uint8_t { f32, f64, i64, i32, u8, boolean };
+// Plans store the numbers: new types come last.
+enum class DType : uint8_t { f32, f64, i64, i32, u8, boolean, i8, i16, u16, u32, u64 };
+inline constexpr DType kDTypes[] = {DType::f32, DType::f64, DType::i64, DType::i32, DType::u8, DType::boolean,
+                                    DType::i8,  DType::i16, DType::u16, DType::u32, DType::u64};
 
 int64_t dtype_bytes(DType dtype);
 bool is_floating(DType dtype);
@@ -26,6 +29,11 @@ decltype(auto) visit_dtype(DType dtype, Fn&& fn) {
     case DType::u8: return fn(uint8_t{});
     case DType::boolean: return fn(bool{});
     case DType::f32: return fn(float{});
+    case DType::i8: return fn(int8_t{});
+    case DType::i16: return fn(int16_t{});
+    case DType::u16: return fn(uint16_t{});
+    case DType::u32: return fn(uint32_t{});
+    case DType::u64: return fn(uint64_t{});
   }
   unhandled_dtype(dtype);
 }

@@ -15,6 +15,11 @@ const char* descriptor(DType dtype) {
     case DType::i64: return "<i8";
     case DType::u8: return "|u1";
     case DType::boolean: return "|b1";
+    case DType::i8: return "|i1";
+    case DType::i16: return "<i2";
+    case DType::u16: return "<u2";
+    case DType::u32: return "<u4";
+    case DType::u64: return "<u8";
   }
   unhandled_dtype(dtype);
 }

@@ -10,6 +10,11 @@ std::string_view type_name(DType dtype) {
     case DType::i32: return "int32";
     case DType::u8: return "uint8";
     case DType::boolean: return "bool";
+    case DType::i8: return "int8";
+    case DType::i16: return "int16";
+    case DType::u16: return "uint16";
+    case DType::u32: return "uint32";
+    case DType::u64: return "uint64";
   }
   unhandled_dtype(dtype);
 }

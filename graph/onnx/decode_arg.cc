@@ -12,21 +12,17 @@ void arg(DecodeContext& c, ValueId x) {
                         {Attr::select_last, c.attr_int("select_last_index", 0)}}));
 }
 
-void arg_max(DecodeContext& c) { arg(c, c.in(0)); }
+void arg_max(DecodeContext& c) { arg(c, wide(term(c, 0)).id()); }
 
-void arg_min(DecodeContext& c) {
-  const DType dtype = c.build.dtype(c.in(0));
-  const ValueId x = dtype == DType::u8 ? c.build.cast(c.in(0), DType::i32) : c.in(0);
-  arg(c, c.build.add(OpKind::neg, {x}));
-}
+void arg_min(DecodeContext& c) { arg(c, (-wide(term(c, 0))).id()); }
 
 void cum_sum(DecodeContext& c) {
   const std::vector<int64_t> axis = c.ints(1, "axis");
   if (axis.size() != 1) throw Error("its axis is not one number");
-  c.out(0, c.build.add(OpKind::cumsum, {c.in(0)},
-                       {{Attr::axis, normalize_axis(axis[0], c.rank(0))},
-                        {Attr::exclusive, c.attr_int("exclusive", 0)},
-                        {Attr::reverse, c.attr_int("reverse", 0)}}));
+  const Attributes attributes = {{Attr::axis, normalize_axis(axis[0], c.rank(0))},
+                                 {Attr::exclusive, c.attr_int("exclusive", 0)},
+                                 {Attr::reverse, c.attr_int("reverse", 0)}};
+  result(c, apply(OpKind::cumsum, wide(term(c, 0)), attributes).cast(c.build.dtype(c.in(0))));
 }
 
 }  // namespace

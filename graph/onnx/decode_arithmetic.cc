@@ -15,14 +15,6 @@ void unary(DecodeContext& c) {
   result(c, apply(op, term(c, 0)));
 }
 
-// Bytes have no sign; the others are signed.
-void absolute(DecodeContext& c) { c.build.dtype(c.in(0)) == DType::u8 ? c.out(0, c.in(0)) : result(c, abs(term(c, 0))); }
-
-void sign(DecodeContext& c) {
-  const Term x = term(c, 0);
-  result(c, x.dtype() == DType::u8 ? (x > 0).cast(x.dtype()) : apply(OpKind::sign, x));
-}
-
 void relu(DecodeContext& c) {
   const Term x = term(c, 0);
   result(c, is_floating(x.dtype()) ? apply(OpKind::relu, x) : maximum(x, 0));
@@ -86,8 +78,8 @@ void add_arithmetic_decoders(DecoderTable& t) {
   t["Asinh"] = unary<OpKind::asinh>;
   t["Acosh"] = unary<OpKind::acosh>;
   t["Atanh"] = unary<OpKind::atanh>;
-  t["Abs"] = absolute;
-  t["Sign"] = sign;
+  t["Abs"] = unary<OpKind::abs>;
+  t["Sign"] = unary<OpKind::sign>;
   t["Relu"] = relu;
   t["Xor"] = logical_xor;
   t["IsInf"] = is_infinite;

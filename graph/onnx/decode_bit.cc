@@ -19,8 +19,8 @@ void bitwise(DecodeContext& c) {
 }
 
 void bitwise_not(DecodeContext& c) {
-  const Term x = term(c, 0);
-  result(c, apply(OpKind::bit_xor, x, x.number(x.dtype() == DType::u8 ? 255 : -1)));
+  const Term ones(c.build, c.build.scalar(-1, DType::i64));
+  result(c, apply(OpKind::bit_xor, term(c, 0), ones.cast(c.build.dtype(c.in(0)))));
 }
 
 }  // namespace

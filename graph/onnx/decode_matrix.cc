@@ -23,7 +23,7 @@ Term integer_product(Term a, Term b) {
   constexpr int64_t kMostTerms = int64_t{1} << 28;
   if (elements(terms.shape()) > kMostTerms) throw Error("a product of integer matrices of this size is not supported; cast them to float");
   const DType dtype = a.dtype();
-  const Term sums = reduce(OpKind::reduce_sum, dtype == DType::u8 ? terms.cast(DType::i32) : terms, {terms.rank() - 2}, false);
+  const Term sums = reduce(OpKind::reduce_sum, wide(terms), {terms.rank() - 2}, false);
   Shape shape = sums.shape();
   if (column) shape.pop_back();
   if (row) shape.erase(shape.end() - (column ? 1 : 2));

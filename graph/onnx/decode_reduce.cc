@@ -37,7 +37,7 @@ Shape reduced_shape(const Reduction& r, const Shape& from) {
 }
 
 Term reduced(const Reduction& r, OpKind op, Term x) { return r.axes.empty() ? x : reduce(op, x, r.axes, r.keepdims); }
-Term total(const Reduction& r, Term x) { return reduced(r, OpKind::reduce_sum, x); }
+Term total(const Reduction& r, Term x) { return reduced(r, OpKind::reduce_sum, wide(x)).cast(x.dtype()); }
 
 // Integers, which the operator's formula leaves, take the way over double.
 template <typename Formula>
@@ -59,14 +59,13 @@ Term opposite(Term x) { return is_floating(x.dtype()) ? -x : apply(OpKind::bit_x
 // What nothing at all has as its largest element, or its smallest: the other end of the type.
 Term end_of(const Term& x, bool low) {
   HostTensor end(x.dtype(), {});
-  switch (x.dtype()) {
-    case DType::f32:
-    case DType::f64: end.set(0, low ? -kInfinity : kInfinity); break;
-    case DType::i64: end.set_int(0, low ? std::numeric_limits<int64_t>::min() : std::numeric_limits<int64_t>::max()); break;
-    case DType::i32: end.set_int(0, low ? std::numeric_limits<int32_t>::min() : std::numeric_limits<int32_t>::max()); break;
-    case DType::u8: end.set_int(0, low ? 0 : std::numeric_limits<uint8_t>::max()); break;
-    case DType::boolean: end.set(0, low ? 0 : 1); break;
-  }
+  visit_dtype(x.dtype(), [&](auto zero) {
+    using Limits = std::numeric_limits<decltype(zero)>;
+    if constexpr (Limits::has_infinity)
+      end.set(0, low ? -Limits::infinity() : Limits::infinity());
+    else
+      end.set_int(0, static_cast<int64_t>(low ? Limits::min() : Limits::max()));
+  });
   return {x.build(), x.build().constant(std::move(end))};
 }
 
@@ -75,16 +74,17 @@ void choose(DecodeContext& c, bool largest) {
   const Term x = term(c, 0);
   const DType given = x.dtype();
   if (elements(x.shape()) == 0) return result(c, end_of(x, largest).broadcast(reduced_shape(r, x.shape())));
-  const bool narrow = given == DType::u8 || given == DType::boolean;
-  const Term wide = narrow ? x.cast(DType::i32) : x;
-  const Term y = largest ? reduced(r, OpKind::reduce_max, wide) : opposite(reduced(r, OpKind::reduce_max, opposite(wide)));
+  const Term y = largest ? reduced(r, OpKind::reduce_max, wide(x)) : opposite(reduced(r, OpKind::reduce_max, opposite(wide(x))));
   result(c, y.cast(given));
 }
 
 void reduce_max(DecodeContext& c) { choose(c, true); }
 void reduce_min(DecodeContext& c) { choose(c, false); }
 
-void reduce_prod(DecodeContext& c) { result(c, reduced(reduction_of(c), OpKind::reduce_prod, term(c, 0))); }
+void reduce_prod(DecodeContext& c) {
+  const Term x = term(c, 0);
+  result(c, reduced(reduction_of(c), OpKind::reduce_prod, wide(x)).cast(x.dtype()));
+}
 
 void reduce_sum_square(DecodeContext& c) {
   const Term x = term(c, 0);
@@ -93,7 +93,7 @@ void reduce_sum_square(DecodeContext& c) {
 
 void reduce_l1(DecodeContext& c) {
   const Term x = term(c, 0);
-  result(c, total(reduction_of(c), x.dtype() == DType::u8 ? x : abs(x)));
+  result(c, total(reduction_of(c), abs(x)));
 }
 
 // The root has no slope at zero: none is passed there.

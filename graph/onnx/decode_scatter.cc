@@ -4,12 +4,16 @@
 #include "base/error.h"
 #include "graph/onnx/decode.h"
 #include "graph/onnx/take.h"
+#include "graph/onnx/terms.h"
 
 namespace zeroplan {
 namespace {
 
 ValueId scatter(DecodeContext& c, ValueId data, ValueId indices, ValueId updates) {
-  return c.build.add(OpKind::scatter, {data, indices, updates}, {{Attr::reduction, c.attr_string("reduction", "none")}});
+  const Term x(c.build, data), values(c.build, updates);
+  const ValueId y =
+      c.build.add(OpKind::scatter, {wide(x).id(), indices, wide(values).id()}, {{Attr::reduction, c.attr_string("reduction", "none")}});
+  return c.build.cast(y, x.dtype());
 }
 
 void scatter_elements(DecodeContext& c) {

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "graph/onnx/decode.h"
+#include "graph/onnx/terms.h"
 
 namespace zeroplan {
 namespace {
@@ -14,9 +14,11 @@ namespace {
 void top_k(DecodeContext& c) {
   const std::vector<int64_t> k = c.ints(1, "K");
   if (k.size() != 1) throw Error("its K is not one number");
-  const std::vector<ValueId> both = c.build.add_multi(
-      OpKind::top_k, {c.in(0)}, {{Attr::axis, c.axis("axis", -1, c.rank(0))}, {Attr::k, k[0]}, {Attr::largest, c.attr_int("largest", 1)}});
-  c.out(0, both[0]);
+  const Term x = term(c, 0);
+  const std::vector<ValueId> both =
+      c.build.add_multi(OpKind::top_k, {wide(x).id()},
+                        {{Attr::axis, c.axis("axis", -1, c.rank(0))}, {Attr::k, k[0]}, {Attr::largest, c.attr_int("largest", 1)}});
+  c.out(0, c.build.cast(both[0], x.dtype()));
   c.out(1, both[1]);
 }
 

@@ -25,18 +25,6 @@ const onnx::OpSchema* find_schema(const OnnxNode& node, int opset) {
 
 bool has_body(const onnx::OpSchema& schema) { return schema.HasFunction() || schema.HasContextDependentFunction(); }
 
-int onnx_type(DType dtype) {
-  switch (dtype) {
-    case DType::f32: return kOnnxFloat;
-    case DType::f64: return kOnnxDouble;
-    case DType::i64: return kOnnxInt64;
-    case DType::i32: return kOnnxInt32;
-    case DType::u8: return kOnnxUint8;
-    case DType::boolean: return kOnnxBool;
-  }
-  unhandled_dtype(dtype);
-}
-
 onnx::TypeProto type_of(const Value* value) {
   onnx::TypeProto type;
   if (!value) return type;

@@ -66,10 +66,6 @@ void convert(int type, const std::string& bytes, HostTensor& out) {
     case kOnnxInt16: return fill_ints<int16_t>(out, bytes);
     case kOnnxInt32: return fill_ints<int32_t>(out, bytes);
     case kOnnxUint32: return fill_ints<uint32_t>(out, bytes);
-    case kOnnxUint64:
-      for (int64_t i = 0; i < n; ++i)
-        if (element<int64_t>(bytes, i) < 0) throw Error("holds a uint64 above 2^63, which is not supported");
-      return fill_ints<int64_t>(out, bytes);
     default: return fill_ints<int64_t>(out, bytes);
   }
 }
@@ -88,17 +84,34 @@ std::optional<DType> graph_dtype(int type, DType precision) {
     case kOnnxDouble:
     case kOnnxFloat16:
     case kOnnxBfloat16: return precision;
-    case kOnnxInt64:
-    case kOnnxUint32:
-    case kOnnxUint64: return DType::i64;
-    case kOnnxInt32:
-    case kOnnxInt16:
-    case kOnnxInt8:
-    case kOnnxUint16: return DType::i32;
+    case kOnnxInt64: return DType::i64;
+    case kOnnxInt32: return DType::i32;
+    case kOnnxInt16: return DType::i16;
+    case kOnnxInt8: return DType::i8;
+    case kOnnxUint64: return DType::u64;
+    case kOnnxUint32: return DType::u32;
+    case kOnnxUint16: return DType::u16;
     case kOnnxUint8: return DType::u8;
     case kOnnxBool: return DType::boolean;
     default: return std::nullopt;
   }
+}
+
+OnnxType onnx_type(DType dtype) {
+  switch (dtype) {
+    case DType::f32: return kOnnxFloat;
+    case DType::f64: return kOnnxDouble;
+    case DType::i64: return kOnnxInt64;
+    case DType::i32: return kOnnxInt32;
+    case DType::i16: return kOnnxInt16;
+    case DType::i8: return kOnnxInt8;
+    case DType::u64: return kOnnxUint64;
+    case DType::u32: return kOnnxUint32;
+    case DType::u16: return kOnnxUint16;
+    case DType::u8: return kOnnxUint8;
+    case DType::boolean: return kOnnxBool;
+  }
+  unhandled_dtype(dtype);
 }
 
 int64_t tensor_bytes(const std::string& name, int type, const Shape& shape) {

@@ -68,6 +68,9 @@ inline Term where(Term condition, Term a, Term b) { return {a.build(), a.build()
 inline Term where(Term condition, Term a, double b) { return where(condition, a, a.number(b)); }
 inline Term where(Term condition, double a, Term b) { return where(condition, b.number(a), b); }
 
+// Integers of other widths than 32 and 64 bits, and boolean, as int64, in which sums and orders of them are exact.
+inline Term wide(Term x) { return is_floating(x.dtype()) || x.dtype() == DType::i32 || x.dtype() == DType::i64 ? x : x.cast(DType::i64); }
+
 inline Term matmul(Term a, Term b) { return apply(OpKind::matmul, a, b); }
 // op: reduce_sum, reduce_mean or reduce_max over sorted axes.
 inline Term reduce(OpKind op, Term x, const std::vector<int64_t>& axes, bool keepdims) {

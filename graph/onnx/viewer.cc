@@ -14,18 +14,6 @@ namespace {
 
 constexpr const char* kDomain = "ai.zeroplan";
 
-int onnx_type(DType dtype) {
-  switch (dtype) {
-    case DType::f64: return kOnnxDouble;
-    case DType::i64: return kOnnxInt64;
-    case DType::i32: return kOnnxInt32;
-    case DType::u8: return kOnnxUint8;
-    case DType::boolean: return kOnnxBool;
-    case DType::f32: return kOnnxFloat;
-  }
-  unhandled_dtype(dtype);
-}
-
 void describe(const Value& value, onnx::ValueInfoProto& info) {
   info.set_name(value.name);
   auto* type = info.mutable_type()->mutable_tensor_type();

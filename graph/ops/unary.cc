@@ -20,11 +20,10 @@ std::vector<OutputType> infer_floating(const Graph& graph, const Node& node) {
   return {{gives_boolean(node.op) ? DType::boolean : x.dtype, x.shape}};
 }
 
-std::vector<OutputType> infer_signed(const Graph& graph, const Node& node) {
+std::vector<OutputType> infer_number(const Graph& graph, const Node& node) {
   expect_inputs(node, 1, 1);
   const Value& x = operand(graph, node, 0, "x");
-  if (!is_integer(x.dtype) && !is_floating(x.dtype))
-    throw Error(fmt::format("x '{}' is {}; it must be a floating or signed integer type", x.name, type_name(x.dtype)));
+  if (x.dtype == DType::boolean) throw Error(fmt::format("x '{}' is {}; it must be a number", x.name, type_name(x.dtype)));
   return {{x.dtype, x.shape}};
 }
 
@@ -51,7 +50,7 @@ void evaluate_unary(const Node& node, std::span<const HostTensor> in, std::span<
   const HostTensor& x = in[0];
   const int approximate = static_cast<int>(node.attributes.get_int(Attr::approximate, 0));
   for (int64_t i = 0; i < x.count(); ++i) {
-    if (is_integer(x.dtype()))
+    if (!is_floating(x.dtype()) && x.dtype() != DType::boolean)
       out[0].set_int(i, integer_unary(node.op, x.get_int(i)));
     else
       out[0].set(i, scalar_reference(node.op, x.get(i), 0, 0, approximate));
@@ -138,9 +137,9 @@ OpDef unary_def(std::vector<OutputType> (*infer)(const Graph&, const Node&), Vjp
 
 }  // namespace
 
-OpDef neg_def() { return unary_def(infer_signed, neg_vjp); }
-OpDef abs_def() { return unary_def(infer_signed, abs_vjp); }
-OpDef sign_def() { return unary_def(infer_signed, zero_vjp); }
+OpDef neg_def() { return unary_def(infer_number, neg_vjp); }
+OpDef abs_def() { return unary_def(infer_number, abs_vjp); }
+OpDef sign_def() { return unary_def(infer_number, zero_vjp); }
 OpDef sqrt_def() { return unary_def(infer_floating, sqrt_vjp); }
 OpDef reciprocal_def() { return unary_def(infer_floating, reciprocal_vjp); }
 OpDef exp_def() { return unary_def(infer_floating, exp_vjp); }

@@ -28,6 +28,11 @@ void run_elementwise_op(OpKind op, const KernelArgs& args) {
     case DType::f64: return run_single<double>(op, args);
     case DType::i64:
     case DType::i32:
+    case DType::i16:
+    case DType::i8:
+    case DType::u64:
+    case DType::u32:
+    case DType::u16:
     case DType::u8: return run_single<int64_t>(op, args);
     case DType::f32:
     case DType::boolean: return run_single<float>(op, args);

@@ -12,9 +12,14 @@ template <typename Fn>
 inline void visit_width(DType dtype, const Fn& fn) {
   switch (dtype) {
     case DType::f32:
-    case DType::i32: return fn(uint32_t{});
+    case DType::i32:
+    case DType::u32: return fn(uint32_t{});
     case DType::f64:
-    case DType::i64: return fn(uint64_t{});
+    case DType::i64:
+    case DType::u64: return fn(uint64_t{});
+    case DType::i16:
+    case DType::u16: return fn(uint16_t{});
+    case DType::i8:
     case DType::u8:
     case DType::boolean: return fn(uint8_t{});
   }

@@ -11,15 +11,7 @@ namespace zeroplan::ZP_KERNEL_NAMESPACE {
 namespace {
 
 double read_scalar(const TensorView& x) {
-  switch (x.dtype) {
-    case DType::f32: return *static_cast<const float*>(x.data);
-    case DType::f64: return *static_cast<const double*>(x.data);
-    case DType::i64: return static_cast<double>(*static_cast<const int64_t*>(x.data));
-    case DType::i32: return *static_cast<const int32_t*>(x.data);
-    case DType::u8:
-    case DType::boolean: return *static_cast<const uint8_t*>(x.data);
-  }
-  unhandled_dtype(x.dtype);
+  return visit_dtype(x.dtype, [&](auto zero) { return static_cast<double>(*static_cast<const decltype(zero)*>(x.data)); });
 }
 
 // The sum of the limbs, rounded once, as mantissa · 2^exponent with the carries propagated.

@@ -29,7 +29,7 @@ class Field {
   int64_t range(int64_t value, int64_t low, int64_t high) const;
   int32_t index(int32_t value, size_t count) const;  // kNone or below count
   int32_t index_not_none(int32_t value, size_t count) const;
-  DType dtype(uint32_t value) const { return enumeration<DType>(value, static_cast<uint32_t>(DType::boolean) + 1); }
+  DType dtype(uint32_t value) const { return enumeration<DType>(value, std::size(kDTypes)); }
   double time(double value) const;  // finite, not negative
   template <typename Repeated>
   Shape shape(const Repeated& dims) const {

@@ -49,8 +49,11 @@ class StepFormat {
     return good;
   }
 
+  // Of a kernel the op's shape rule says which (check_types), but for the ops that are judged here.
   bool may_be_left_out(const Operand& input) const {
-    return step_.kind == StepKind::kernel || (step_.kind == StepKind::reduce_scatter && &input == step_.inputs.data());
+    if (step_.kind == StepKind::kernel)
+      return step_.op != OpKind::copy && step_.op != OpKind::fill_padding && step_.op != OpKind::optimizer_update;
+    return step_.kind == StepKind::reduce_scatter && &input == step_.inputs.data();
   }
 
   bool needs_unit() const {

@@ -10,10 +10,8 @@
 namespace zeroplan {
 namespace {
 
-constexpr DType kAll[] = {DType::f32, DType::f64, DType::i64, DType::i32, DType::u8, DType::boolean};
-
 TEST(HostTensor, StartsAsZeros) {
-  for (DType dtype : kAll) {
+  for (DType dtype : kDTypes) {
     const HostTensor tensor(dtype, {2, 3});
     EXPECT_EQ(tensor.bytes(), 6 * dtype_bytes(dtype));
     for (int64_t i = 0; i < 6; ++i) EXPECT_EQ(tensor.get(i), 0);
@@ -25,7 +23,7 @@ TEST(HostTensor, StartsAsZeros) {
 }
 
 TEST(HostTensor, ConvertsValuesOfEveryType) {
-  for (DType dtype : kAll) {
+  for (DType dtype : kDTypes) {
     const HostTensor tensor = HostTensor::of(dtype, {2}, std::vector<int>{0, 1});
     EXPECT_EQ(tensor.get(0), 0);
     EXPECT_EQ(tensor.get(1), 1);

@@ -48,8 +48,7 @@ TEST(Shape, NormalizesAxes) {
 }
 
 TEST(DType, NamesReadBack) {
-  for (DType dtype : {DType::f32, DType::f64, DType::i64, DType::i32, DType::u8, DType::boolean})
-    EXPECT_EQ(parse_dtype(dtype_name(dtype)), dtype);
+  for (DType dtype : kDTypes) EXPECT_EQ(parse_dtype(dtype_name(dtype)), dtype);
   EXPECT_THAT([] { parse_dtype("f16"); }, ThrowsMessage<Error>(HasSubstr("'f16'")));
   EXPECT_EQ(dtype_bytes(DType::boolean), 1);
   EXPECT_EQ(dtype_bytes(DType::i64), 8);

@@ -13,15 +13,8 @@
 namespace zeroplan {
 namespace {
 
-int onnx_type(DType dtype) {
-  switch (dtype) {
-    case DType::i64: return kOnnxInt64;
-    case DType::i32: return kOnnxInt32;
-    case DType::u8: return kOnnxUint8;
-    case DType::boolean: return kOnnxBool;
-    default: return kOnnxFloat;
-  }
-}
+// The file holds single floats.
+int type_in_file(DType dtype) { return is_floating(dtype) ? kOnnxFloat : onnx_type(dtype); }
 
 std::vector<std::string> dims_of(const Shape& shape) {
   std::vector<std::string> dims;
@@ -49,8 +42,8 @@ HostTensor random_reals(const Shape& shape, double low, double high, uint64_t se
 
 OneNode& OneNode::input(const HostTensor& values) {
   inputs_.push_back(fmt::format("x{}", inputs_.size()));
-  builder_.input(inputs_.back(), dims_of(values.shape()), onnx_type(values.dtype()));
-  tensors_.push_back({inputs_.back(), onnx_type(values.dtype()), values});
+  builder_.input(inputs_.back(), dims_of(values.shape()), type_in_file(values.dtype()));
+  tensors_.push_back({inputs_.back(), type_in_file(values.dtype()), values});
   return *this;
 }
 
@@ -58,7 +51,7 @@ OneNode& OneNode::constant(const HostTensor& values) {
   inputs_.push_back(fmt::format("x{}", inputs_.size()));
   onnx::TensorProto& tensor = *builder_.proto.mutable_graph()->add_initializer();
   tensor.set_name(inputs_.back());
-  tensor.set_data_type(onnx_type(values.dtype()));
+  tensor.set_data_type(type_in_file(values.dtype()));
   for (const int64_t dim : values.shape()) tensor.add_dims(dim);
   const HostTensor stored = is_floating(values.dtype()) ? values.cast(DType::f32) : values;
   tensor.set_raw_data(stored.data(), static_cast<size_t>(stored.bytes()));

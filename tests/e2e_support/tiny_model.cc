@@ -4,20 +4,11 @@
 #include <onnx/onnx_pb.h>
 
 #include "base/random.h"
+#include "graph/onnx/tensor_data.h"
 #include "tests/e2e_support/golden.h"
 
 namespace zeroplan {
 namespace {
-
-int onnx_type(DType dtype) {
-  switch (dtype) {
-    case DType::f64: return onnx::TensorProto::DOUBLE;
-    case DType::i64: return onnx::TensorProto::INT64;
-    case DType::i32: return onnx::TensorProto::INT32;
-    case DType::boolean: return onnx::TensorProto::BOOL;
-    default: return onnx::TensorProto::FLOAT;
-  }
-}
 
 void set_type(onnx::ValueInfoProto& info, const std::string& name, DType dtype, const std::vector<TinyDim>& dims) {
   info.set_name(name);

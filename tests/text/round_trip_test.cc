@@ -182,7 +182,7 @@ TEST_P(TextConstant, KeepsEveryBit) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, TextConstant, testing::Values(DType::f32, DType::f64, DType::i64, DType::i32, DType::u8, DType::boolean));
+INSTANTIATE_TEST_SUITE_P(Types, TextConstant, testing::ValuesIn(kDTypes));
 
 TEST(Text, KeepsTheExtremesOfNumbers) {
   Graph graph;
