@@ -171,9 +171,18 @@ ValueId GraphDecoder::operand(const OnnxNode& node, int input) {
     const auto own = roles_.split_uses.find({node.outputs[0], input});
     if (own != roles_.split_uses.end()) return parameter(own->second);
   }
-  const ValueId id = lookup(name);
+  const ValueId small = nibbles(node, name), id = small == kNone ? lookup(name) : small;
   if (id == kNone) throw Error(fmt::format("its input '{}' is not defined before it", name));
   return id;
+}
+
+// An initializer of 4-bit integers, which DequantizeLinear alone may read; else kNone.
+ValueId GraphDecoder::nibbles(const OnnxNode& node, const std::string& name) {
+  const auto tensor = node.op == "DequantizeLinear" && node.domain.empty() ? initializers_.find(name) : initializers_.end();
+  if (tensor == initializers_.end() || (tensor->second->type != kOnnxInt4 && tensor->second->type != kOnnxUint4)) return kNone;
+  const auto [found, added] = nibbles_.emplace(name, kNone);
+  if (added) found->second = build_.constant(load_nibbles(*tensor->second, files_));
+  return found->second;
 }
 
 void GraphDecoder::bind(const std::string& name, ValueId id) {

@@ -58,6 +58,7 @@ class GraphDecoder {
   void block(const OnnxNode& node);
   bool blocked(const OnnxNode& node) const;
   ValueId operand(const OnnxNode& node, int input);
+  ValueId nibbles(const OnnxNode& node, const std::string& name);
   ValueId stored(const std::string& name);
   ValueId parameter(int index);
   void bind(const std::string& name, ValueId id);
@@ -72,6 +73,7 @@ class GraphDecoder {
   std::vector<std::map<std::string, ValueId>> scopes_;
   std::map<std::string, const OnnxTensor*> initializers_;
   std::map<int, ValueId> parameters_;
+  std::map<std::string, ValueId> nibbles_;
   std::map<ValueId, std::string> names_;
   std::set<std::string> blocked_;
   std::vector<std::string> problems_, constant_problems_;

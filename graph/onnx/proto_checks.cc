@@ -107,6 +107,8 @@ std::string tensor_contents(const onnx::TensorProto& tensor) {
     case kOnnxBfloat16: append<uint16_t>(out, tensor.int32_data()); break;
     case kOnnxInt8:
     case kOnnxUint8:
+    case kOnnxInt4:
+    case kOnnxUint4:
     case kOnnxBool: append<uint8_t>(out, tensor.int32_data()); break;
     default: break;
   }

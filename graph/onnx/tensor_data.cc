@@ -138,23 +138,35 @@ void restore_meant(const OnnxTensor& tensor, HostTensor& out) {
   if (tensor.type == kOnnxFloat && out.dtype() == DType::f64 && out.count() == 1) out.set(0, meant_root(out.get(0)));
 }
 
+std::string contents(const OnnxTensor& tensor, WeightFiles& files) {
+  if (!tensor.bytes.empty() || elements(tensor.shape) == 0) return tensor.bytes;
+  std::string bytes(static_cast<size_t>(tensor.source.bytes), '\0');
+  files.read(tensor.source.file, tensor.source.offset, tensor.source.bytes, bytes.data());
+  return bytes;
+}
+
 }  // namespace
 
 HostTensor load_tensor(const OnnxTensor& tensor, WeightFiles& files, DType precision) {
   const std::optional<DType> dtype = graph_dtype(tensor.type, precision);
   if (!dtype)
-    throw Error(fmt::format("tensor '{}' is {}, which is not supported; export it as float32, int32, int64 or bool", tensor.name,
-                            onnx_type_name(tensor.type)));
+    throw Error(fmt::format("tensor '{}' is {}, which is not supported here; export it as float32, bool or an integer of 8 bits or more",
+                            tensor.name, onnx_type_name(tensor.type)));
   HostTensor out(*dtype, tensor.shape);
-  if (!tensor.bytes.empty() || out.count() == 0) {
-    convert(tensor.type, tensor.bytes, out);
-    restore_meant(tensor, out);
-    return out;
-  }
-  std::string bytes(static_cast<size_t>(tensor.source.bytes), '\0');
-  files.read(tensor.source.file, tensor.source.offset, tensor.source.bytes, bytes.data());
-  convert(tensor.type, bytes, out);
+  convert(tensor.type, contents(tensor, files), out);
   restore_meant(tensor, out);
+  return out;
+}
+
+// The first of a pair lies in the low bits.
+HostTensor load_nibbles(const OnnxTensor& tensor, WeightFiles& files) {
+  const bool with_sign = tensor.type == kOnnxInt4;
+  HostTensor out(with_sign ? DType::i8 : DType::u8, tensor.shape);
+  const std::string bytes = contents(tensor, files);
+  for (int64_t i = 0; i < out.count(); ++i) {
+    const int nibble = static_cast<uint8_t>(bytes.at(static_cast<size_t>(i / 2))) >> (i % 2 * 4) & 15;
+    out.set_int(i, with_sign && nibble > 7 ? nibble - 16 : nibble);
+  }
   return out;
 }
 

@@ -26,6 +26,8 @@ enum OnnxType : int {
   kOnnxUint32,
   kOnnxUint64,
   kOnnxBfloat16 = 16,
+  kOnnxUint4 = 21,
+  kOnnxInt4,
 };
 
 std::string onnx_type_name(int type);
@@ -38,5 +40,7 @@ OnnxType onnx_type(DType dtype);
 int64_t tensor_bytes(const std::string& name, int type, const Shape& shape);
 // Contents converted to graph_dtype. Throws Error on types without one.
 HostTensor load_tensor(const OnnxTensor& tensor, WeightFiles& files, DType precision);
+// 4-bit integers, which have no type in the graph, as int8 or uint8: what reads them must not ask for the ends of their range.
+HostTensor load_nibbles(const OnnxTensor& tensor, WeightFiles& files);
 
 }  // namespace zeroplan

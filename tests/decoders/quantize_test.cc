@@ -7,6 +7,7 @@
 #include "tests/conformance/forward.h"
 #include "tests/conformance/gradients.h"
 #include "tests/decoders/one_node.h"
+#include "tests/onnx/evaluate.h"
 
 namespace zeroplan {
 namespace {
@@ -91,6 +92,40 @@ TEST(Quantize, DequantizeTakesAllItsTypes) {
   EXPECT_EQ(difference(back(integers({2}, {65535, 0}, DType::u16)).input(integers({}, {1}, DType::u16)).value(), {2}, {32767, -0.5}), "");
   EXPECT_EQ(difference(back(integers({2}, {32767, -32768}, DType::i16)).value(), {2}, {16383.5, -16384}), "");
   EXPECT_EQ(difference(back(integers({2}, {70000, -3}, DType::i32)).value(), {2}, {35000, -1.5}), "");
+}
+
+// Weights of 4 bits, two to a byte, the first in the low bits, in blocks of two rows.
+TEST(Quantize, DequantizeReadsNibblesOfAnInitializer) {
+  for (const bool with_sign : {true, false}) {
+    const int type = with_sign ? onnx::TensorProto::INT4 : onnx::TensorProto::UINT4;
+    ModelBuilder model(21);
+    model.proto.set_ir_version(10);
+    model.output("y", {}).weight("s", {2, 3}, {1, 2, 3, 4, 5, 6});
+    const auto add = [&](const std::string& name, const std::vector<int64_t>& dims, const std::string& bytes) {
+      onnx::TensorProto& tensor = *model.proto.mutable_graph()->add_initializer();
+      tensor.set_name(name);
+      tensor.set_data_type(static_cast<onnx::TensorProto::DataType>(type));
+      for (const int64_t dim : dims) tensor.add_dims(dim);
+      tensor.set_raw_data(bytes);
+    };
+    add("w", {3, 3}, {'\x10', '\x87', '\xf9', '\x2e', '\x05'});  // 0 1 7 8 9 15 14 2 5
+    add("z", {2, 3}, {'\x01', '\x10', '\x3f'});                  // 1 0 0 1 15 3
+    ModelBuilder::set(model.node("DequantizeLinear", {"w", "s", "z"}, {"y"}), "block_size", 2);
+    ModelBuilder::set(*model.proto.mutable_graph()->mutable_node(0), "axis", 0);
+    const TempFolder folder;
+    const ModelFile file(model.save(folder / "m.onnx"));
+    const DataSet set{{}, {{"y", 0, {}}}, {}, {}};
+    const HostTensor y = evaluate_reference(import_forward(file, set, DType::f64)).at("y");
+    const std::vector<double> plain = {-1, 2, 21, 7, 18, 45, 52, -65, 12}, signs = {-1, 2, 21, -9, -14, -3, -12, 15, 12};
+    EXPECT_EQ(difference(y, {3, 3}, with_sign ? signs : plain, 0), "") << with_sign;
+    onnx::NodeProto& other = *model.proto.mutable_graph()->mutable_node(0);
+    other.set_op_type("Identity");
+    other.clear_attribute();
+    other.mutable_input()->DeleteSubrange(1, 2);
+    const ModelFile elsewhere(model.save(folder / "other.onnx"));
+    const std::string name = with_sign ? "tensor 'w' is int4" : "tensor 'w' is uint4";
+    EXPECT_THAT(message([&] { import_forward(elsewhere, set, DType::f64); }), HasSubstr(name + ", which is not supported here"));
+  }
 }
 
 TEST(Quantize, MisfitsAreRefused) {
