@@ -26,7 +26,7 @@ bool GraphDecoder::expand_function(const OnnxNode& node, const DecodeContext& co
   decode_nodes(*body, wanted);
   --body_depth_;
   std::vector<ValueId> results;
-  for (const std::string& output : node.outputs) results.push_back(output.empty() ? kNone : find(output));
+  for (const std::string& output : node.outputs) results.push_back(output.empty() ? kNone : lookup(output));
   scopes_.pop_back();
   if (problems_.size() > problems || constant_problems_.size() > constant_problems) {
     block(node);

@@ -53,13 +53,21 @@ std::string unsupported(const OnnxNode& node, int opset) {
 }  // namespace
 
 GraphDecoder::GraphDecoder(const OnnxModel& model, WeightFiles& files, const RolePlan& roles, const ImportOptions& options, Graph& graph)
-    : model_(model), files_(files), roles_(roles), options_(options), precision_(options.precision), build_(graph), scopes_(1) {
+    : model_(model),
+      files_(files),
+      roles_(roles),
+      options_(options),
+      precision_(options.precision),
+      build_(graph),
+      lists_(build_),
+      scopes_(1) {
   for (const OnnxGraph* inner : all_graphs(model.graph))
     for (const OnnxTensor& tensor : inner->initializers) initializers_[tensor.name] = &tensor;
 }
 
 void GraphDecoder::add_inputs(const BoundDims& dims, const std::map<std::string, HostTensor>& bind) {
   for (const OnnxValueInfo& input : model_.graph.inputs) {
+    if (add_list(input, bind)) continue;
     const auto bound = bind.find(input.name);
     const std::optional<DType> dtype = graph_dtype(input.type, precision_);
     if (bound == bind.end() || !dtype) continue;
@@ -80,6 +88,21 @@ void GraphDecoder::add_inputs(const BoundDims& dims, const std::map<std::string,
     value.kind = ValueKind::input;
     add_input(std::move(value));
   }
+}
+
+// False: it is a tensor that is there.
+bool GraphDecoder::add_list(const OnnxValueInfo& input, const std::map<std::string, HostTensor>& bind) {
+  const std::optional<std::vector<HostTensor>> items = input.item_type != 0 ? bound_items(input, bind) : std::nullopt;
+  const std::optional<DType> dtype = graph_dtype(input.item_type, precision_);
+  if (items && dtype) {
+    std::vector<ValueId> list;
+    for (const HostTensor& item : *items) list.push_back(build_.constant(item.cast(*dtype)));
+    scopes_[0][input.name] = lists_.make(std::move(list));
+    return true;
+  }
+  if (!input.optional || bind.count(input.name)) return false;
+  scopes_[0][input.name] = ValueLists::kNothing;
+  return true;
 }
 
 ValueId GraphDecoder::add_input(Value value) {
@@ -116,6 +139,21 @@ ValueId GraphDecoder::stored(const std::string& name) {
 }
 
 ValueId GraphDecoder::find(const std::string& name) {
+  const ValueId id = lookup(name);
+  if (id >= kNone) return id;
+  throw Error(
+      fmt::format("'{}' is {}, but a tensor is needed", name, ValueLists::is_list(id) ? "a sequence" : "an optional without a value"));
+}
+
+std::vector<std::pair<std::string, ValueId>> GraphDecoder::find_all(const std::string& name) {
+  const ValueId id = lookup(name);
+  if (!ValueLists::is_list(id)) return {{name, find(name)}};
+  std::vector<std::pair<std::string, ValueId>> all;
+  for (const ValueId item : lists_.items(id)) all.emplace_back(fmt::format("{}[{}]", name, all.size()), item);
+  return all;
+}
+
+ValueId GraphDecoder::lookup(const std::string& name) {
   for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
     const auto found = scope->find(name);
     if (found != scope->end()) return found->second;
@@ -133,7 +171,7 @@ ValueId GraphDecoder::operand(const OnnxNode& node, int input) {
     const auto own = roles_.split_uses.find({node.outputs[0], input});
     if (own != roles_.split_uses.end()) return parameter(own->second);
   }
-  const ValueId id = find(name);
+  const ValueId id = lookup(name);
   if (id == kNone) throw Error(fmt::format("its input '{}' is not defined before it", name));
   return id;
 }
@@ -141,7 +179,7 @@ ValueId GraphDecoder::operand(const OnnxNode& node, int input) {
 void GraphDecoder::bind(const std::string& name, ValueId id) {
   if (name.empty() || id == kNone) return;
   scopes_.back()[name] = id;
-  if (build_.graph().values[id].kind == ValueKind::computed) names_.emplace(id, name);
+  if (ValueLists::is_value(id) && build_.graph().values[id].kind == ValueKind::computed) names_.emplace(id, name);
 }
 
 void GraphDecoder::block(const OnnxNode& node) {
@@ -185,6 +223,7 @@ void GraphDecoder::decode_node(const OnnxNode& stored_node) {
     std::vector<ValueId> inputs;
     for (size_t i = 0; i < node.inputs.size(); ++i) inputs.push_back(operand(node, static_cast<int>(i)));
     if (decode_control(node, inputs)) return;
+    if (const std::optional<ValueId> made = lists_.decode(node, inputs)) return bind(node.outputs.at(0), *made);
     const bool constant_weight =
         node.op == "Constant" && node.domain.empty() && !node.outputs.empty() && roles_.by_name.count(node.outputs[0]);
     const ValueId weight = constant_weight ? stored(node.outputs[0]) : kNone;
@@ -232,7 +271,8 @@ std::vector<std::string> unsupported_nodes(const OnnxModel& model, const RolePla
     add_reads(node, reads);
     if (std::none_of(reads.begin(), reads.end(), [&](const std::string& name) { return varying.count(name) > 0; })) continue;
     varying.insert(node.outputs.begin(), node.outputs.end());
-    if (needed[i] && !is_control_flow(node) && !find_decoder(node) && !has_function_body(node, model.decoded_opset))
+    if (needed[i] && !is_control_flow(node) && !makes_or_takes_lists(node) && !find_decoder(node) &&
+        !has_function_body(node, model.decoded_opset))
       lines.push_back(unsupported(node, model.opset));
   }
   return lines;

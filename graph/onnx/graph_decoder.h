@@ -9,6 +9,7 @@
 #include "graph/onnx/decode.h"
 #include "graph/onnx/model.h"
 #include "graph/onnx/roles.h"
+#include "graph/onnx/value_lists.h"
 
 namespace zeroplan {
 
@@ -21,14 +22,17 @@ class GraphDecoder {
   void add_inputs(const BoundDims& dims, const std::map<std::string, HostTensor>& bind);
   ValueId add_input(Value value);  // under the name that it has
   void decode(const std::set<std::string>& wanted);
-  // kNone: not there, or it depends on a node that could not be decoded.
+  // kNone: not there, or it depends on a node that could not be decoded. Throws Error on a sequence or an optional without a value.
   ValueId find(const std::string& name);
+  // The items of a sequence, by name NAME[0], NAME[1], …; of all else `find`, under its own name.
+  std::vector<std::pair<std::string, ValueId>> find_all(const std::string& name);
 
   FoldingBuilder& build() { return build_; }
   std::vector<std::string> problems() const;
   const std::map<ValueId, std::string>& names() const { return names_; }  // names of the model for computed values
 
  private:
+  bool add_list(const OnnxValueInfo& input, const std::map<std::string, HostTensor>& bind);
   void decode_nodes(const OnnxGraph& graph, const std::set<std::string>& wanted);
   OnnxNode in_mode(const OnnxNode& node, bool batch) const;
   void decode_node(const OnnxNode& stored_node);
@@ -48,6 +52,9 @@ class GraphDecoder {
   void decode_gradient(const OnnxNode& node, const std::vector<ValueId>& inputs);  // decode_gradient.cc, with the next one
   ValueId evaluate_again(const OnnxNode& node, const std::vector<std::string>& names, const std::vector<ValueId>& inputs,
                          const std::string& target);
+  ValueId lookup(const std::string& name);  // as find, lists among them
+  std::vector<ValueId> map_sequence(const OnnxNode& node, const std::vector<ValueId>& inputs);
+  ValueId choose(ValueId condition, ValueId then, ValueId otherwise, size_t output);
   void block(const OnnxNode& node);
   bool blocked(const OnnxNode& node) const;
   ValueId operand(const OnnxNode& node, int input);
@@ -61,6 +68,7 @@ class GraphDecoder {
   const ImportOptions& options_;
   const DType precision_;
   FoldingBuilder build_;
+  ValueLists lists_;
   std::vector<std::map<std::string, ValueId>> scopes_;
   std::map<std::string, const OnnxTensor*> initializers_;
   std::map<int, ValueId> parameters_;

@@ -17,6 +17,7 @@ inline constexpr int64_t kStripBytes = 1024;                   // payloads from 
 inline constexpr int64_t kMaxFoldedBytes = int64_t{64} << 20;  // one constant computed at import
 inline constexpr int64_t kMaxFoldedTotal = int64_t{1} << 30;
 inline constexpr size_t kMaxUnrolledNodes = 100'000;  // that one recurrent operator, Loop or Scan may become
+inline constexpr size_t kMaxListed = 4'000'000;       // elements of all sequences that come about while a model is read
 inline constexpr int kMinOpset = 1;
 inline constexpr int kMaxOpset = 25;
 inline constexpr int kTargetOpset = 21;  // older models are converted to it

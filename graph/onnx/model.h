@@ -51,7 +51,9 @@ struct OnnxDim {
 
 struct OnnxValueInfo {
   std::string name;
-  int type = 0;  // 0: not a tensor
+  int type = 0;       // 0: not a tensor
+  int item_type = 0;  // of a sequence of tensors
+  bool optional = false;
   bool ranked = false;
   std::vector<OnnxDim> dims;
 };

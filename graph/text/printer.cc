@@ -47,7 +47,7 @@ std::string constant_text(const HostTensor& tensor) {
   for (int64_t i = 0; i < tensor.count(); ++i) {
     text += visit_dtype(tensor.dtype(), [&](auto zero) {
       using T = decltype(zero);
-      if constexpr (std::is_floating_point_v<T>)
+      if constexpr (std::is_floating_point_v<T> || std::is_same_v<T, uint64_t>)
         return fmt::format(" {}", tensor.as<T>()[i]);
       else
         return fmt::format(" {}", tensor.get_int(i));

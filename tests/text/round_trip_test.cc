@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/error.h"
 #include "graph/text/text.h"
 
 namespace zeroplan {
@@ -108,6 +109,34 @@ Graph full_graph() {
 TEST(Text, PrintsTheSameAfterParsing) {
   const std::string text = print_graph(full_graph());
   EXPECT_EQ(print_graph(parse_graph(text)), text);
+}
+
+// Every integer type with the ends of its range; an element that its type cannot hold is refused where it stands.
+TEST(Text, IntegersAreWrittenAsTheyAre) {
+  Graph graph;
+  for (const DType dtype : {DType::i8, DType::u8, DType::i16, DType::u16, DType::i32, DType::u32, DType::i64, DType::u64}) {
+    HostTensor ends(dtype, {2});
+    visit_dtype(dtype, [&](auto zero) {
+      using Limits = std::numeric_limits<decltype(zero)>;
+      ends.mutable_as<decltype(zero)>()[0] = Limits::min();
+      ends.mutable_as<decltype(zero)>()[1] = Limits::max();
+    });
+    add_constant(graph, std::string(dtype_name(dtype)), ends);
+  }
+  const std::string text = print_graph(graph);
+  EXPECT_THAT(text, HasSubstr(" 0 18446744073709551615"));
+  EXPECT_THAT(text, HasSubstr(" -128 127"));
+  const Graph after = parse_graph(text);
+  for (size_t i = 0; i < graph.values.size(); ++i)
+    EXPECT_TRUE(after.value(after.find(graph.values[i].name)).constant == graph.values[i].constant) << graph.values[i].name;
+  std::string wide = text;
+  wide.replace(wide.find(" -128 127"), 9, " -128 128");
+  try {
+    parse_graph(wide);
+    ADD_FAILURE() << "128 was read as int8";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("128 lies outside -128 … 127"));
+  }
 }
 
 TEST(Text, KeepsEveryField) {
