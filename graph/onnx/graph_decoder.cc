@@ -222,13 +222,14 @@ OnnxNode GraphDecoder::in_mode(const OnnxNode& node, bool batch) const {
 }
 
 void GraphDecoder::decode_node(const OnnxNode& stored_node) {
-  const auto mode = roles_.batch_norms.find(stored_node.outputs.empty() ? "" : stored_node.outputs[0]);
+  const auto mode = roles_.batch_norms.find(&stored_node);
   const std::optional<OnnxNode> changed =
       mode == roles_.batch_norms.end() ? std::nullopt : std::optional(in_mode(stored_node, mode->second));
   const OnnxNode& node = changed ? *changed : stored_node;
   if (blocked(node)) return block(node);
   build_.set_origin(node.label());
   try {
+    if (changed && mode->second) refuse_in_branch(node);
     std::vector<ValueId> inputs;
     for (size_t i = 0; i < node.inputs.size(); ++i) inputs.push_back(operand(node, static_cast<int>(i)));
     if (decode_control(node, inputs)) return;
@@ -244,6 +245,14 @@ void GraphDecoder::decode_node(const OnnxNode& stored_node) {
     problems_.push_back(fmt::format("node '{}' ({}, opset {}): {}", node.label(), node.op, model_.opset, error.message()));
     block(node);
   }
+}
+
+// Both branches are computed, but only one of them counts.
+void GraphDecoder::refuse_in_branch(const OnnxNode& node) const {
+  if (branch_depth_ == 0 || !options_.outputs.empty()) return;
+  throw Error(fmt::format("it normalizes with the statistics of its batch inside a branch that data chooses, so that its running statistics "
+                          "would follow batches that do not take the branch; --eval-bn '{}' normalizes with the running ones",
+                          node.label()));
 }
 
 void GraphDecoder::run_decoder(const OnnxNode& node, DecodeContext& context) {

@@ -36,6 +36,7 @@ class GraphDecoder {
   void decode_nodes(const OnnxGraph& graph, const std::set<std::string>& wanted);
   OnnxNode in_mode(const OnnxNode& node, bool batch) const;
   void decode_node(const OnnxNode& stored_node);
+  void refuse_in_branch(const OnnxNode& node) const;
   void run_decoder(const OnnxNode& node, DecodeContext& context);
   bool decode_control(const OnnxNode& node, const std::vector<ValueId>& inputs);  // false: the node is no control flow
   void decode_if(const OnnxNode& node, const std::vector<ValueId>& inputs);
@@ -77,7 +78,8 @@ class GraphDecoder {
   std::map<ValueId, std::string> names_;
   std::set<std::string> blocked_;
   std::vector<std::string> problems_, constant_problems_;
-  int body_depth_ = 0;  // function bodies that are open
+  int body_depth_ = 0;    // function bodies that are open
+  int branch_depth_ = 0;  // branches that are open and that data chooses
 };
 
 bool is_control_flow(const OnnxNode& node);  // or a Gradient: what needs more than its operands

@@ -18,7 +18,7 @@ struct OnnxTensor {
   Shape shape;
   std::string bytes;     // contents, little-endian; empty where they stay in the file
   bool in_file = false;  // `source` locates them (a weight can be read, trained and written back)
-  WeightSource source;   // dtype is set for float and double alone
+  WeightSource source;   // type is meant where stored_type (tensor_data.h) knows one
 };
 
 struct OnnxGraph;

@@ -1,6 +1,5 @@
 #include "graph/onnx/tensor_data.h"
 
-#include <bit>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -19,17 +18,6 @@ constexpr const char* kTypeNames[] = {
     "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "uint4",  "int4",   "float4e2m1", "float8e8m0", "uint2",    "int2"};
 constexpr int kTypeBits[] = {0, 32, 8, 8, 16, 16, 32, 64, 0, 8, 16, 64, 32, 64, 64, 128, 16, 8, 8, 8, 8, 4, 4, 4, 8, 2, 2};
 
-// IEEE 754 binary16, subnormals included.
-float from_half(uint16_t half) {
-  const uint32_t sign = (half & 0x8000u) << 16, exponent = (half >> 10) & 31, fraction = half & 1023;
-  if (exponent == 0) {
-    const float tiny = static_cast<float>(fraction) * 0x1p-24f;
-    return sign ? -tiny : tiny;
-  }
-  const uint32_t wide = exponent == 31 ? 255 : exponent + 112;
-  return std::bit_cast<float>(sign | wide << 23 | fraction << 13);
-}
-
 template <typename T>
 T element(const std::string& bytes, int64_t i) {
   T value;
@@ -42,21 +30,16 @@ void fill_ints(HostTensor& out, const std::string& bytes) {
   for (int64_t i = 0; i < out.count(); ++i) out.set_int(i, static_cast<int64_t>(element<T>(bytes, i)));
 }
 
+void fill_floats(HostTensor& out, StoredType type, const std::string& bytes) {
+  std::vector<double> numbers(out.count());
+  decode_stored(type, bytes.data(), out.count(), numbers.data());
+  for (int64_t i = 0; i < out.count(); ++i) out.set(i, numbers[i]);
+}
+
 void convert(int type, const std::string& bytes, HostTensor& out) {
   const int64_t n = out.count();
+  if (is_floating_type(type)) return fill_floats(out, *stored_type(type), bytes);
   switch (type) {
-    case kOnnxFloat:
-      for (int64_t i = 0; i < n; ++i) out.set(i, element<float>(bytes, i));
-      return;
-    case kOnnxDouble:
-      for (int64_t i = 0; i < n; ++i) out.set(i, element<double>(bytes, i));
-      return;
-    case kOnnxFloat16:
-      for (int64_t i = 0; i < n; ++i) out.set(i, from_half(element<uint16_t>(bytes, i)));
-      return;
-    case kOnnxBfloat16:
-      for (int64_t i = 0; i < n; ++i) out.set(i, std::bit_cast<float>(uint32_t{element<uint16_t>(bytes, i)} << 16));
-      return;
     case kOnnxBool:
       for (int64_t i = 0; i < n; ++i) out.set_int(i, bytes[i] != 0);
       return;
@@ -95,6 +78,26 @@ std::optional<DType> graph_dtype(int type, DType precision) {
     case kOnnxBool: return DType::boolean;
     default: return std::nullopt;
   }
+}
+
+std::optional<StoredType> stored_type(int type) {
+  switch (type) {
+    case kOnnxFloat: return StoredType::f32;
+    case kOnnxDouble: return StoredType::f64;
+    case kOnnxFloat16: return StoredType::f16;
+    case kOnnxBfloat16: return StoredType::bf16;
+    case kOnnxInt8: return StoredType::i8;
+    case kOnnxUint8: return StoredType::u8;
+    case kOnnxInt16: return StoredType::i16;
+    case kOnnxUint16: return StoredType::u16;
+    case kOnnxInt32: return StoredType::i32;
+    default: return std::nullopt;
+  }
+}
+
+bool is_floating_type(int type) {
+  const std::optional<StoredType> stored = stored_type(type);
+  return stored && is_floating(*stored);
 }
 
 OnnxType onnx_type(DType dtype) {

@@ -4,7 +4,7 @@
 
 #include "api/zeroplan.h"
 #include "base/error.h"
-#include "graph/onnx/weights.h"
+#include "graph/onnx/stored_weight.h"
 #include "graph/ops/op_def.h"
 
 namespace zeroplan {

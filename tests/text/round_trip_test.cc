@@ -36,7 +36,7 @@ void add_parameters(Graph& graph) {
   Parameter plain;
   plain.name = "wte.weight";
   plain.shape = {4, 3};
-  plain.source = {"onnx::MatMul_17", "model.onnx.data", 4096, 96, DType::f64};
+  plain.source = {{"onnx::MatMul_17", "model.onnx.data", 4096, 96, StoredType::f64}, {}};
   plain.aliases = {{"lm_head", true}, {kOddName, false}};
   plain.split_uses = {{"/h/Add", 1}, {kOddName, 2}};
   plain.role_reason = "a weight of\n2 dimensions";
@@ -44,6 +44,8 @@ void add_parameters(Graph& graph) {
   frozen.name = kOddName;
   frozen.dtype = DType::f64;
   frozen.trainable = false;
+  frozen.source = {{kOddName, "", 1, 2, StoredType::u8, true},
+                   Quantization{{"scale", "", 3, 4, StoredType::bf16}, {"zero", "z.bin", 5, 6, StoredType::i16, true}, 10, 7, 8, 9}};
   graph.parameters = {plain, frozen};
 }
 
@@ -145,7 +147,7 @@ TEST(Text, KeepsEveryField) {
   ASSERT_EQ(after.parameters.size(), 2u);
   EXPECT_EQ(after.parameters[0].source.file, "model.onnx.data");
   EXPECT_EQ(after.parameters[0].source.offset, 4096);
-  EXPECT_EQ(after.parameters[0].source.dtype, DType::f64);
+  EXPECT_EQ(after.parameters[0].source.type, StoredType::f64);
   EXPECT_TRUE(after.parameters[0].aliases.at(0).transposed);
   EXPECT_EQ(after.parameters[0].split_uses, before.parameters[0].split_uses);
   EXPECT_EQ(after.parameters[0].role_reason, before.parameters[0].role_reason);
