@@ -73,6 +73,19 @@ void choose_samples(const ImportOptions& options, BoundDims& out) {
   if (out.samples > 0) out.symbols[out.sample_symbol] = out.samples;
 }
 
+// Samples that lie on axes of several symbols (unnamed dimensions have one each) are as many on all.
+void bind_stated_axes(const OnnxGraph& graph, const ImportOptions& options, BoundDims& out) {
+  if (out.sample_symbol.empty() || out.samples <= 0) return;
+  for (const OnnxValueInfo& input : graph.inputs) {
+    const int* axis = stated_axis(options, input.name);
+    if (!axis || *axis < 0 || *axis >= static_cast<int>(input.dims.size()) || input.dims[*axis].symbol.empty()) continue;
+    const std::string& symbol = input.dims[*axis].symbol;
+    if (const int64_t size = out.symbols.emplace(symbol, out.samples).first->second; size != out.samples)
+      out.problems.push_back(fmt::format("dimension '{}' of input {} is a sample axis and is bound to {}, but a micro-batch has {}", symbol,
+                                         input.name, size, counted(out.samples, "sample")));
+  }
+}
+
 std::string carriers(const OnnxGraph& graph, const std::string& symbol) {
   std::string list;
   for (const OnnxValueInfo& input : graph.inputs)
@@ -204,6 +217,7 @@ BoundDims bind_dims(const OnnxGraph& whole, const ImportOptions& options, const 
   if (out.sample_symbol.empty()) out.baked_batch = find_baked_batch(graph, options);
   for (const auto& [name, value] : options.dims) out.symbols[name] = value;
   choose_samples(options, out);
+  bind_stated_axes(graph, options, out);
   report_unbound(graph, out);
   for (const OnnxValueInfo& input : graph.inputs) {
     BoundInput bound{input.name, input.type, {}, sample_axis(input, out, options)};
@@ -232,7 +246,9 @@ ModelPeek peek_dims(const OnnxGraph& graph, const std::map<std::string, int>& sa
     std::vector<std::string>& dims = peek.input_dims[input.name];
     dims = dim_texts(input);
     for (const OnnxDim& dim : input.dims) {
-      if (dim.symbol.empty() || dim.symbol == bound.sample_symbol) continue;
+      const int* axis = stated_axis(options, input.name);
+      const bool sample = dim.symbol == bound.sample_symbol || (axis && &dim - input.dims.data() == *axis);
+      if (dim.symbol.empty() || sample) continue;
       std::vector<std::string>& inputs = peek.symbols[dim.symbol];
       if (std::find(inputs.begin(), inputs.end(), input.name) == inputs.end()) inputs.push_back(input.name);
     }

@@ -13,6 +13,7 @@ inline constexpr int64_t kMaxNameBytes = 16'384;
 inline constexpr int kMaxCallDepth = 64;  // functions that call functions
 inline constexpr int kMaxBodyDepth = 8;   // schema bodies of operators in schema bodies
 inline constexpr int64_t kMaxDim = int64_t{1} << 48;
+inline constexpr int64_t kUnknownDim = -1;                     // as some exporters write it
 inline constexpr int64_t kStripBytes = 1024;                   // payloads from this size on stay out of the protobuf
 inline constexpr int64_t kMaxFoldedBytes = int64_t{64} << 20;  // one constant computed at import
 inline constexpr int64_t kMaxFoldedTotal = int64_t{1} << 30;

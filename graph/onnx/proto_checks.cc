@@ -23,7 +23,7 @@ void check_value(const onnx::ValueInfoProto& info) {
   if (shape.dim_size() > kMaxRank)
     throw Error(fmt::format("value '{}' has rank {}; at most {} is supported", info.name(), shape.dim_size(), kMaxRank));
   for (const auto& dim : shape.dim())
-    if (dim.has_dim_value() && (dim.dim_value() < 0 || dim.dim_value() > kMaxDim))
+    if (dim.has_dim_value() && (dim.dim_value() < kUnknownDim || dim.dim_value() > kMaxDim))
       throw Error(fmt::format("value '{}' has a dimension of {}; the file is damaged", info.name(), dim.dim_value()));
 }
 

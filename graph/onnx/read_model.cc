@@ -110,6 +110,7 @@ void check_and_convert(onnx::ModelProto& model, const WireModel& wire, int opset
   const auto is_default = [](const auto& import) { return import.domain().empty(); };
   if (std::none_of(model.opset_import().begin(), model.opset_import().end(), is_default)) model.add_opset_import()->set_version(opset);
   model.clear_training_info();
+  clear_unknown_dims(*model.mutable_graph());
   set_unknown_aside(model, opset);
   const std::vector<Hidden> hidden = hide_stripped(model, wire);
   guarded("ONNX's checker refuses the model", [&] { onnx::checker::check_model(model); });

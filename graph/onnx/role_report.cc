@@ -50,8 +50,8 @@ void report_folded(const ExporterMetadata& m, RolePlan& plan) {
 
 // Models of `zeroplan new` have no buffers.
 void report_guessed(const OnnxModel& model, RolePlan& plan) {
-  const bool told = model.metadata.torch || !model.metadata.kind.empty() || !model.training.roles.empty() || model.producer.empty() ||
-                    model.producer.rfind("zeroplan", 0) == 0;
+  const bool told =
+      model.metadata.torch || !model.metadata.kind.empty() || !model.training.roles.empty() || model.producer.rfind("zeroplan", 0) == 0;
   const auto guessed = std::count_if(plan.parameters.begin(), plan.parameters.end(),
                                      [](const Parameter& p) { return p.trainable && p.role_reason != "--train"; });
   if (told || guessed == 0) return;

@@ -8,14 +8,21 @@
 #include "base/error.h"
 #include "base/type_name.h"
 #include "graph/onnx/batch_norms.h"
+<<<<<<< HEAD
 #include "graph/onnx/stored_weight.h"
+=======
+#include "graph/onnx/literals.h"
+>>>>>>> w5-real
 #include "graph/onnx/tensor_data.h"
 
 namespace zeroplan {
 namespace {
 
+<<<<<<< HEAD
 constexpr int64_t kLargeConstant = 64;  // elements, of rank 2 and more: a Constant node that holds a weight
 
+=======
+>>>>>>> w5-real
 bool named_like_parameter(const std::string& name) {
   const auto ends = [&](const char* tail) { return name.size() > std::char_traits<char>::length(tail) && name.ends_with(tail); };
   return name.find('.') != std::string::npos && (ends("weight") || ends("bias"));
@@ -113,8 +120,13 @@ void decide(const OnnxModel& model, WeightFiles& files, const UseMap& uses, cons
     return;
   }
   if (known) return;
+  if (const char* literal = readers == uses.end() ? nullptr : literal_reason(model, *c.tensor, readers->second, uses)) {
+    c.role = Role::constant;
+    c.reason = literal;
+    return;
+  }
   c.role = Role::parameter;
-  c.reason = constant_node ? "large floating-point Constant on a gradient path" : "floating-point initializer on a gradient path";
+  c.reason = constant_node ? "floating-point Constant on a gradient path" : "floating-point initializer on a gradient path";
   const bool empty = elements(c.tensor->shape) == 0;
   const bool state = !empty && readers != uses.end() && is_initial_state(files, *c.tensor, readers->second);
   if (!empty && !state && !holds_infinity(files, *c.tensor)) return;
@@ -143,6 +155,7 @@ void add_candidates(const OnnxModel& model, WeightFiles& files, const UseMap& us
     plan.by_name[tensor.name] = static_cast<int>(plan.candidates.size());
     plan.candidates.push_back(std::move(c));
   };
+  const bool in_constants = weights_are_constants(model);
   for (const OnnxGraph* graph : all_graphs(model.graph)) {
     for (const OnnxTensor& tensor : graph->initializers)
       if (is_floating_type(tensor.type)) add(tensor, false);
@@ -150,7 +163,9 @@ void add_candidates(const OnnxModel& model, WeightFiles& files, const UseMap& us
       const OnnxAttribute* value = node.op == "Constant" && node.domain.empty() ? node.find("value") : nullptr;
       if (!value || !value->tensor.in_file || !is_floating_type(value->tensor.type)) continue;
       const OnnxTensor& tensor = value->tensor;
-      if (!model.metadata.torch && tensor.shape.size() >= 2 && elements(tensor.shape) >= kLargeConstant) add(tensor, true);
+      const auto readers = uses.find(tensor.name);
+      if (model.metadata.torch || readers == uses.end()) continue;
+      if (constant_may_be_weight(tensor, readers->second, in_constants)) add(tensor, true);
     }
   }
   for (Candidate& c : plan.candidates)
@@ -209,6 +224,8 @@ void unique_names(RolePlan& plan) {
 }
 
 }  // namespace
+
+bool is_float_type(int type) { return type == kOnnxFloat || type == kOnnxDouble || type == kOnnxFloat16 || type == kOnnxBfloat16; }
 
 void make_parameter(Candidate& c, const ImportOptions& options, RolePlan& plan) {
   const OnnxTensor& tensor = *c.tensor;

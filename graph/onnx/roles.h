@@ -45,6 +45,8 @@ struct RolePlan {
 // `wanted`: values that the loss is made of.
 RolePlan plan_roles(const OnnxModel& model, WeightFiles& files, const ImportOptions& options, const std::set<std::string>& wanted);
 
+bool is_float_type(int type);  // of TensorProto.DataType: one that can be trained
+
 // The steps of plan_roles.
 void make_parameter(Candidate& c, const ImportOptions& options, RolePlan& plan);  // of a candidate with that role, or a problem
 UseMap find_uses(const OnnxGraph& graph, bool inside_nodes = true);

@@ -80,6 +80,24 @@ TEST_F(Predict, AnOutputOfAllSamplesNeedsThemInOneBatch) {
   EXPECT_NEAR(floats(out_.file("total.npy"), shape).at(0), sum, 1e-5);
 }
 
+// The file's name has no folder in it.
+TEST_F(Predict, AnOutputNamedWithASlashIsAFileOfTheFolder) {
+  TinyModel model;
+  model.input("a/x", DType::f32, {"N", 2})
+      .weight("w", {2}, {1, 2})
+      .node("Mul", {"a/x", "w"}, {"/scale:0"})
+      .node("Add", {"a/x", "w"}, {"_scale:0"});
+  model.output("/scale:0", {"N", 2}).output("_scale:0", {"N", 2}).save(file("slash.onnx"));
+  write_npy(file("a_x.npy"), random_tensor({3, 2}, 4));
+  const std::string command =
+      fmt::format("{} predict {} --data {} -o {}", ZEROPLAN_BINARY, file("slash.onnx"), folder_.path(), out_.path());
+  EXPECT_THAT(run_command(command).output, HasSubstr("name the same file"));
+  const Outcome outcome = run_command(command + " --output /scale:0");
+  ASSERT_EQ(outcome.code, 0) << outcome.output;
+  Shape shape;
+  EXPECT_NEAR(floats(out_.file("_scale:0.npy"), shape).at(1), 2 * random_tensor({3, 2}, 4).get(1), 1e-6);
+}
+
 TEST_F(Predict, RefusesWhatItDoesNotKnow) {
   EXPECT_THAT(predict("--output z").output, AllOf(HasSubstr("no output 'z'"), HasSubstr("total, y")));
   EXPECT_THAT(predict("--bind other=1").output, HasSubstr("--bind other: the model has no such input"));
