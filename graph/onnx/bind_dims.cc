@@ -7,6 +7,8 @@
 #include <fmt/ranges.h>
 
 #include "base/counted.h"
+#include "base/error.h"
+#include "base/extent.h"
 
 namespace zeroplan {
 namespace {
@@ -140,6 +142,14 @@ void bind_constants(const OnnxGraph& graph, const ImportOptions& options, BoundD
   }
 }
 
+void check_size(const BoundInput& input, BoundDims& out) {
+  try {
+    extent(input.shape);
+  } catch (const Error& error) {
+    out.problems.push_back(fmt::format("input '{}': {}", input.name, error.message()));
+  }
+}
+
 // What data is read for.
 OnnxGraph without_constants(const OnnxGraph& graph, const ImportOptions& options) {
   OnnxGraph rest;
@@ -187,6 +197,7 @@ BoundDims bind_dims(const OnnxGraph& whole, const ImportOptions& options, const 
       const auto found = out.symbols.find(dim.symbol);
       bound.shape.push_back(dim.symbol.empty() ? dim.value : found == out.symbols.end() ? 1 : found->second);
     }
+    check_size(bound, out);
     out.inputs.push_back(std::move(bound));
   }
   return out;

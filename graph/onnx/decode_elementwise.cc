@@ -51,7 +51,7 @@ DType wanted_type(DecodeContext& c, int type) {
 }
 
 void cast(DecodeContext& c) {
-  const int type = static_cast<int>(c.attr_int("to", 0));
+  const int type = c.attr_type("to", 0);
   const ValueId x = c.in(0);
   // Narrow integers live in wider ones: only values that fit may pass, so such casts are refused where they could wrap.
   const bool narrow = type == kOnnxInt8 || type == kOnnxInt16 || type == kOnnxUint16 || type == kOnnxUint32 || type == kOnnxUint64;

@@ -1,6 +1,7 @@
 // Unary elementwise operators: x → y of the same shape.
 #include <fmt/format.h>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "base/type_name.h"
 #include "graph/ops/definitions.h"
@@ -40,8 +41,9 @@ std::vector<OutputType> infer_cast(const Graph& graph, const Node& node) {
 }
 
 int64_t integer_unary(OpKind op, int64_t x) {
-  if (op == OpKind::neg) return -x;
-  if (op == OpKind::abs) return x < 0 ? -x : x;
+  const auto negative = static_cast<int64_t>(0 - static_cast<uint64_t>(x));  // wraps, as the kernels do
+  if (op == OpKind::neg) return negative;
+  if (op == OpKind::abs) return x < 0 ? negative : x;
   check(op == OpKind::sign, "an integer operand reached a floating-point operator");
   return (x > 0) - (x < 0);
 }
@@ -66,7 +68,7 @@ void evaluate_cast(const Node&, std::span<const HostTensor> in, std::span<HostTe
     else if (is_floating(out[0].dtype()))
       out[0].set(i, x.get(i));
     else
-      set_any_int(out[0], i, is_floating(x.dtype()) ? static_cast<int64_t>(x.get(i)) : int_at(x, i));
+      set_any_int(out[0], i, is_floating(x.dtype()) ? truncated_int(x.get(i)) : int_at(x, i));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/extent.h"
 #include "graph/ops/conv_shape.h"
 
 namespace zeroplan {
@@ -30,6 +31,7 @@ Shape window_result(const Attributes& attributes, const Shape& x, int64_t channe
   if (kernel.size() != spatial || *std::min_element(kernel.begin(), kernel.end()) < 1 ||
       *std::max_element(kernel.begin(), kernel.end()) >= kLargest)
     throw Error(fmt::format("windows of size {} do not fit an input of shape {}", to_string(kernel), to_string(x)));
+  extent(kernel);  // throws
   const Windows w = make_windows(x.data(), static_cast<int>(x.size()), kernel.data(), attributes);
   Shape result = {x[0], channels};
   for (size_t i = 0; i < spatial; ++i) {
