@@ -1,6 +1,6 @@
 // ArgMax, ArgMin, CumSum.
 #include "base/error.h"
-#include "graph/onnx/decode.h"
+#include "graph/onnx/terms.h"
 
 namespace zeroplan {
 namespace {
