@@ -71,7 +71,9 @@ void GraphDecoder::bind_all(const OnnxNode& node, const std::vector<ValueId>& re
   for (size_t i = 0; i < node.outputs.size(); ++i) bind(node.outputs[i], results[i]);
 }
 
-std::vector<ValueId> GraphDecoder::run_branch(const OnnxNode& node, const char* branch) { return run_body(Body(subgraph(node, branch)), {}); }
+std::vector<ValueId> GraphDecoder::run_branch(const OnnxNode& node, const char* branch) {
+  return run_body(Body(subgraph(node, branch)), {});
+}
 
 void GraphDecoder::decode_if(const OnnxNode& node, const std::vector<ValueId>& inputs) {
   if (inputs.empty() || inputs[0] == kNone) throw Error("its condition is missing");

@@ -76,8 +76,7 @@ void compress(DecodeContext& c) {
 void reverse_sequence(DecodeContext& c) {
   const int64_t batch_axis = c.attr_int("batch_axis", 1), time_axis = c.attr_int("time_axis", 0);
   const bool known = (batch_axis == 0 && time_axis == 1) || (batch_axis == 1 && time_axis == 0);
-  if (!known || c.rank(0) < 2)
-    throw Error(fmt::format("batch axis {} and time axis {} are not 0 and 1", batch_axis, time_axis));
+  if (!known || c.rank(0) < 2) throw Error(fmt::format("batch axis {} and time axis {} are not 0 and 1", batch_axis, time_axis));
   std::vector<int64_t> order(c.rank(0));
   std::iota(order.begin(), order.end(), 0);
   std::swap(order[0], order[batch_axis]);

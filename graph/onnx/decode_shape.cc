@@ -168,7 +168,8 @@ void eye_like(DecodeContext& c) {
   if (!dtype) throw Error(fmt::format("its result is {}, which is not supported", onnx_type_name(type)));
   HostTensor y = c.build.table(*dtype, {rows, columns});
   const int64_t diagonal = std::clamp(k, -rows, columns);  // those at the ends are empty
-  for (int64_t row = std::max<int64_t>(0, -diagonal); row < rows && row + diagonal < columns; ++row) y.set(row * columns + row + diagonal, 1);
+  for (int64_t row = std::max<int64_t>(0, -diagonal); row < rows && row + diagonal < columns; ++row)
+    y.set(row * columns + row + diagonal, 1);
   c.out(0, c.build.constant(std::move(y)));
 }
 
@@ -196,7 +197,8 @@ struct Blocks {
 
   explicit Blocks(const DecodeContext& c) : size(c.attr_int("blocksize", 0)) {
     constexpr int64_t kLargest = 65536;
-    if (c.rank(0) != 4 || size < 1 || size > kLargest) throw Error(fmt::format("it needs an input of rank 4 and a blocksize from 1 to {}", kLargest));
+    if (c.rank(0) != 4 || size < 1 || size > kLargest)
+      throw Error(fmt::format("it needs an input of rank 4 and a blocksize from 1 to {}", kLargest));
     batch = c.shape(0)[0], channels = c.shape(0)[1], height = c.shape(0)[2], width = c.shape(0)[3];
   }
 };

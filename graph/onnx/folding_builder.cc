@@ -37,7 +37,8 @@ bool FoldingBuilder::foldable(const Node& node, const std::vector<ValueId>& inpu
 
 std::vector<ValueId> FoldingBuilder::add_multi(OpKind op, std::vector<ValueId> inputs, Attributes attributes) {
   if (graph().nodes.size() >= kMaxGraphNodes)
-    throw Error(fmt::format("the model becomes more than {} nodes here; export it with fewer, or with fewer steps of its loops", kMaxGraphNodes));
+    throw Error(
+        fmt::format("the model becomes more than {} nodes here; export it with fewer, or with fewer steps of its loops", kMaxGraphNodes));
   Node node;
   node.op = op;
   node.inputs = inputs;

@@ -169,7 +169,8 @@ void GraphDecoder::decode(const std::set<std::string>& wanted) { decode_nodes(mo
 
 void GraphDecoder::decode_nodes(const OnnxGraph& graph, const std::vector<bool>& needed) {
   visited_ += static_cast<int64_t>(graph.nodes.size());
-  if (visited_ > kMaxVisitedNodes) throw Error(fmt::format("bodies of nodes are run for more than {} nodes; export the model with fewer steps", kMaxVisitedNodes));
+  if (visited_ > kMaxVisitedNodes)
+    throw Error(fmt::format("bodies of nodes are run for more than {} nodes; export the model with fewer steps", kMaxVisitedNodes));
   for (size_t i = 0; i < graph.nodes.size(); ++i)
     if (needed[i]) decode_node(graph.nodes[i]);
 }

@@ -12,7 +12,8 @@ namespace {
 // Where a body or a node expects an axis that its operand does not have.
 Shape shape_with(const FoldingBuilder& build, ValueId x, int64_t axis) {
   const Shape& shape = build.shape(x);
-  if (axis < 0 || axis >= static_cast<int64_t>(shape.size())) throw Error(fmt::format("an operand of shape {} has no axis {}", to_string(shape), axis));
+  if (axis < 0 || axis >= static_cast<int64_t>(shape.size()))
+    throw Error(fmt::format("an operand of shape {} has no axis {}", to_string(shape), axis));
   return shape;
 }
 
@@ -55,7 +56,8 @@ UnrollLimit::UnrollLimit(const FoldingBuilder& build)
 constexpr size_t kMaxUnrolledValues = 4 * kMaxUnrolledNodes;
 
 void UnrollLimit::check(int64_t done, int64_t total) const {
-  const bool within = build_.graph().nodes.size() - nodes_ <= kMaxUnrolledNodes && build_.graph().values.size() - values_ <= kMaxUnrolledValues;
+  const bool within =
+      build_.graph().nodes.size() - nodes_ <= kMaxUnrolledNodes && build_.graph().values.size() - values_ <= kMaxUnrolledValues;
   if (!within || build_.constant_bytes() - bytes_ > kMaxFoldedTotal) refuse(done, total);
 }
 
@@ -64,8 +66,9 @@ void UnrollLimit::check_steps(int64_t total) const {
 }
 
 void UnrollLimit::refuse(int64_t done, int64_t total) {
-  throw Error(fmt::format("unrolling it gives more than {} nodes, or constants of more than {} MiB ({} of {} repetitions); export the model with fewer steps",
-                          kMaxUnrolledNodes, kMaxFoldedTotal >> 20, done, total < 0 ? "unknown" : std::to_string(total)));
+  throw Error(fmt::format(
+      "unrolling it gives more than {} nodes, or constants of more than {} MiB ({} of {} repetitions); export the model with fewer steps",
+      kMaxUnrolledNodes, kMaxFoldedTotal >> 20, done, total < 0 ? "unknown" : std::to_string(total)));
 }
 
 }  // namespace zeroplan

@@ -51,7 +51,8 @@ ValueId from_end(Arithmetic& a, ValueId indices, ValueId sizes) { return a.choos
 
 ValueId take(FoldingBuilder& build, ValueId x, int64_t axis, const std::vector<int64_t>& places) {
   const Shape from = build.shape(x);
-  if (axis < 0 || axis >= static_cast<int64_t>(from.size())) throw Error(fmt::format("an operand of shape {} has no axis {}", to_string(from), axis));
+  if (axis < 0 || axis >= static_cast<int64_t>(from.size()))
+    throw Error(fmt::format("an operand of shape {} has no axis {}", to_string(from), axis));
   Shape to = from;
   to[axis] = static_cast<int64_t>(places.size());
   const int64_t many = repeats(places, from[axis]);

@@ -35,8 +35,7 @@ uint64_t bits(int64_t x) { return static_cast<uint64_t>(x); }
 
 int64_t range_count(const HostTensor& start, const HostTensor& limit, const HostTensor& delta) {
   if (delta.get(0) == 0) throw Error("delta is 0");
-  if (is_floating(start.dtype()))
-    return std::max<int64_t>(0, checked_int(std::ceil((limit.get(0) - start.get(0)) / delta.get(0))));
+  if (is_floating(start.dtype())) return std::max<int64_t>(0, checked_int(std::ceil((limit.get(0) - start.get(0)) / delta.get(0))));
   const int64_t from = start.get_int(0), to = limit.get_int(0), step = delta.get_int(0);
   if (from == to || (to < from) != (step < 0)) return 0;
   const uint64_t span = step < 0 ? bits(from) - bits(to) : bits(to) - bits(from), stride = step < 0 ? 0 - bits(step) : bits(step);

@@ -31,7 +31,8 @@ int64_t empty_window(const WindowAxis& a) {
   if (a.in == 0) return 0;
   // Windows that start in front of x may jump over it; of the others, those that start behind it have none.
   const int64_t in_front = std::min(a.out, a.before <= 0 ? 0 : (a.before - 1) / a.stride + 1);
-  if (in_front > kMostChecked && a.dilation > a.in) throw Error(fmt::format("a padding of {} for windows of dilation {} is not supported", a.before, a.dilation));
+  if (in_front > kMostChecked && a.dilation > a.in)
+    throw Error(fmt::format("a padding of {} for windows of dilation {} is not supported", a.before, a.dilation));
   for (int64_t o = 0; o < in_front; ++o) {
     const int64_t missing = a.before - o * a.stride, taps = (missing - 1) / a.dilation + 1;  // that lie in front of x
     if (taps >= a.kernel || taps * a.dilation - missing >= a.in) return o;

@@ -16,7 +16,8 @@ constexpr int64_t kMostKilobytes = int64_t{2} << 20;
 
 std::vector<std::string> corpus() {
   std::vector<std::string> files;
-  for (const auto& entry : std::filesystem::directory_iterator(ZEROPLAN_SOURCE_DIR "/tests/fuzz/corpus")) files.push_back(entry.path().string());
+  for (const auto& entry : std::filesystem::directory_iterator(ZEROPLAN_SOURCE_DIR "/tests/fuzz/corpus"))
+    files.push_back(entry.path().string());
   std::sort(files.begin(), files.end());
   return files;
 }
@@ -38,7 +39,8 @@ TEST_P(Corpus, IsReadOrRefused) {
 
 INSTANTIATE_TEST_SUITE_P(Files, Corpus, testing::ValuesIn(corpus()), [](const auto& info) {
   std::string name = std::filesystem::path(info.param).filename().string();
-  std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
   return name;
 });
 

@@ -63,7 +63,8 @@ void fix_input(Choice& choice, onnx::GraphProto& graph) {
   onnx::TensorProto& tensor = *graph.add_initializer();
   tensor.set_name(info.name());
   tensor.set_data_type(info.type().tensor_type().elem_type());
-  for (const auto& dim : info.type().tensor_type().shape().dim()) tensor.add_dims(dim.dim_value() > 0 && dim.dim_value() < 64 ? dim.dim_value() : 2);
+  for (const auto& dim : info.type().tensor_type().shape().dim())
+    tensor.add_dims(dim.dim_value() > 0 && dim.dim_value() < 64 ? dim.dim_value() : 2);
   refill(choice, tensor);
   graph.mutable_input()->DeleteSubrange(at, 1);
 }

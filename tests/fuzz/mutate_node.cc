@@ -24,11 +24,54 @@ std::vector<std::string> values_of(const onnx::GraphProto& graph) {
 }
 
 const std::string& word(Choice& choice) {
-  static const std::vector<std::string> words = {
-      "", "constant", "reflect", "edge", "wrap", "nearest", "linear", "cubic", "zeros", "border", "reflection", "SAME_UPPER", "SAME_LOWER",
-      "VALID", "NOTSET", "none", "sum", "mean", "add", "mul", "max", "min", "bidirectional", "reverse", "forward", "floor", "ceil",
-      "asymmetric", "align_corners", "half_pixel_symmetric", "tf_crop_and_resize", "not_larger", "not_smaller", "LEFT", "RIGHT", "TF", "IDF",
-      "TFIDF", "ij,jk->ik", "...ij,...jk->...ik", "ii->i", "ij->ji", "i,i->", "DCR", "CRD", "tanh", "output_half_pixel", "nesterov"};
+  static const std::vector<std::string> words = {"",
+                                                 "constant",
+                                                 "reflect",
+                                                 "edge",
+                                                 "wrap",
+                                                 "nearest",
+                                                 "linear",
+                                                 "cubic",
+                                                 "zeros",
+                                                 "border",
+                                                 "reflection",
+                                                 "SAME_UPPER",
+                                                 "SAME_LOWER",
+                                                 "VALID",
+                                                 "NOTSET",
+                                                 "none",
+                                                 "sum",
+                                                 "mean",
+                                                 "add",
+                                                 "mul",
+                                                 "max",
+                                                 "min",
+                                                 "bidirectional",
+                                                 "reverse",
+                                                 "forward",
+                                                 "floor",
+                                                 "ceil",
+                                                 "asymmetric",
+                                                 "align_corners",
+                                                 "half_pixel_symmetric",
+                                                 "tf_crop_and_resize",
+                                                 "not_larger",
+                                                 "not_smaller",
+                                                 "LEFT",
+                                                 "RIGHT",
+                                                 "TF",
+                                                 "IDF",
+                                                 "TFIDF",
+                                                 "ij,jk->ik",
+                                                 "...ij,...jk->...ik",
+                                                 "ii->i",
+                                                 "ij->ji",
+                                                 "i,i->",
+                                                 "DCR",
+                                                 "CRD",
+                                                 "tanh",
+                                                 "output_half_pixel",
+                                                 "nesterov"};
   return choice.of(words);
 }
 
@@ -49,8 +92,7 @@ void change_attribute(Choice& choice, Attribute& attribute) {
     case Attribute::STRING: return attribute.set_s(word(choice));
     case Attribute::TENSOR: return change_tensor(choice, *attribute.mutable_t());
     case Attribute::INTS: return change_list(choice, *attribute.mutable_ints(), [&] { return choice.integer(); });
-    case Attribute::FLOATS:
-      return change_list(choice, *attribute.mutable_floats(), [&] { return static_cast<float>(choice.number()); });
+    case Attribute::FLOATS: return change_list(choice, *attribute.mutable_floats(), [&] { return static_cast<float>(choice.number()); });
     case Attribute::STRINGS: {
       if (choice.below(2) == 0 || attribute.strings().empty()) return attribute.add_strings(word(choice));
       return attribute.set_strings(choice.below(attribute.strings_size()), word(choice));

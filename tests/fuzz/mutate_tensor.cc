@@ -42,7 +42,8 @@ void clear_data(onnx::TensorProto& tensor) {
 // One of the elements, in whatever field they are.
 void change_element(Choice& choice, onnx::TensorProto& tensor) {
   if (tensor.int64_data_size()) return tensor.set_int64_data(choice.below(tensor.int64_data_size()), choice.integer());
-  if (tensor.int32_data_size()) return tensor.set_int32_data(choice.below(tensor.int32_data_size()), static_cast<int32_t>(choice.integer()));
+  if (tensor.int32_data_size())
+    return tensor.set_int32_data(choice.below(tensor.int32_data_size()), static_cast<int32_t>(choice.integer()));
   if (tensor.float_data_size()) return tensor.set_float_data(choice.below(tensor.float_data_size()), static_cast<float>(choice.number()));
   const size_t size = static_cast<size_t>(onnx_type_bits(tensor.data_type())) / 8;
   std::string& bytes = *tensor.mutable_raw_data();
@@ -64,15 +65,9 @@ void refill(Choice& choice, onnx::TensorProto& tensor) {
 
 void change_tensor(Choice& choice, onnx::TensorProto& tensor) {
   switch (choice.below(8)) {
-    case 0:
-      tensor.set_data_type(choice.element_type());
-      return refill(choice, tensor);
-    case 1:
-      tensor.add_dims(choice.size());
-      return refill(choice, tensor);
-    case 2:
-      choice.drop(*tensor.mutable_dims());
-      return refill(choice, tensor);
+    case 0: tensor.set_data_type(choice.element_type()); return refill(choice, tensor);
+    case 1: tensor.add_dims(choice.size()); return refill(choice, tensor);
+    case 2: choice.drop(*tensor.mutable_dims()); return refill(choice, tensor);
     case 3:
       if (tensor.dims_size()) tensor.set_dims(choice.below(tensor.dims_size()), choice.size());
       return refill(choice, tensor);

@@ -22,7 +22,8 @@ extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t most);
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t most, unsigned int seed) {
   constexpr unsigned int kRawShare = 8;  // one of so many
   if (seed % kRawShare != 0)
-    if (const std::string bytes = zeroplan::mutated_model({reinterpret_cast<const char*>(data), size}, seed); !bytes.empty() && bytes.size() <= most) {
+    if (const std::string bytes = zeroplan::mutated_model({reinterpret_cast<const char*>(data), size}, seed);
+        !bytes.empty() && bytes.size() <= most) {
       bytes.copy(reinterpret_cast<char*>(data), bytes.size());
       return bytes.size();
     }

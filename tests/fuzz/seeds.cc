@@ -1,5 +1,5 @@
-// Writes what the fuzzer starts from: fuzz_seeds OUT FOLDER…. Each model.onnx below the folders as it is, without its weights where they are
-// large; a model of ONNX's suites also with its inputs as constants, so that what depends on them is computed at import.
+// Writes what the fuzzer starts from: fuzz_seeds OUT FOLDER…. Each model.onnx below the folders as it is, without its weights where they
+// are large; a model of ONNX's suites also with its inputs as constants, so that what depends on them is computed at import.
 #include <onnx/onnx_pb.h>
 
 #include <filesystem>

@@ -33,7 +33,9 @@ std::map<std::string, int64_t> dims_of(const ModelPeek& peek) {
 DType precision_of(const std::string& path) { return chosen(path, 2) ? DType::f64 : DType::f32; }
 
 // A loss over the first output where the file has none of its own.
-std::string loss_over(const std::string& output) { return output.find_first_of(",()=' ") == std::string::npos ? "mse(" + output + ", target)" : ""; }
+std::string loss_over(const std::string& output) {
+  return output.find_first_of(",()=' ") == std::string::npos ? "mse(" + output + ", target)" : "";
+}
 
 void inspect(const std::string& path) {
   const ModelFile file(path);
