@@ -76,6 +76,8 @@ void batch_norm(DecodeContext& c) {
     c.out(2, c.in(4));
     return;
   }
+  for (int i = 3; i < 5; ++i)
+    if (c.rank(i) != 1) throw Error(fmt::format("its running statistics of shape {} need one axis, of channels", to_string(c.shape(i))));
   const std::vector<ValueId> y =
       c.build.add_multi(OpKind::batch_norm, {c.in(0), c.in(1), c.in(2)}, {{Attr::epsilon, c.attr_float("epsilon", 1e-5)}});
   c.out(0, y[0]);

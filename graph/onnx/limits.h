@@ -15,7 +15,7 @@ inline constexpr int kMaxBodyDepth = 8;   // schema bodies of operators in schem
 inline constexpr int64_t kMaxDim = int64_t{1} << 48;
 inline constexpr int64_t kStripBytes = 1024;  // payloads from this size on stay out of the protobuf
 #ifdef ZEROPLAN_FUZZ
-inline constexpr int64_t kFuzzShare = 16;  // the sanitizers make everything slower and larger
+inline constexpr int64_t kFuzzShare = 64;  // the sanitizers make everything slower and larger
 #else
 inline constexpr int64_t kFuzzShare = 1;
 #endif
