@@ -7,6 +7,8 @@
 #include <fmt/ranges.h>
 
 #include "base/counted.h"
+#include "base/error.h"
+#include "base/extent.h"
 
 namespace zeroplan {
 namespace {
@@ -163,6 +165,14 @@ std::string what_is_no_tensor(const OnnxValueInfo& input) {
                      input.name);
 }
 
+void check_size(const BoundInput& input, BoundDims& out) {
+  try {
+    extent(input.shape);
+  } catch (const Error& error) {
+    out.problems.push_back(fmt::format("input '{}': {}", input.name, error.message()));
+  }
+}
+
 // What data is read for. An optional that is not bound is nothing.
 OnnxGraph without_constants(const OnnxGraph& graph, const ImportOptions& options) {
   OnnxGraph rest;
@@ -229,6 +239,7 @@ BoundDims bind_dims(const OnnxGraph& whole, const ImportOptions& options, const 
       const auto found = out.symbols.find(dim.symbol);
       bound.shape.push_back(dim.symbol.empty() ? dim.value : found == out.symbols.end() ? 1 : found->second);
     }
+    check_size(bound, out);
     out.inputs.push_back(std::move(bound));
   }
   return out;

@@ -55,17 +55,14 @@ bool GraphDecoder::decode_control(const OnnxNode& node, const std::vector<ValueI
 }
 
 // Empty: a node inside could not be decoded, which is among the problems.
-std::vector<ValueId> GraphDecoder::run_body(const OnnxGraph& body, const std::vector<ValueId>& inputs) {
-  if (body.inputs.size() != inputs.size())
-    throw Error(fmt::format("its body takes {} inputs, but it is given {}", body.inputs.size(), inputs.size()));
-  scopes_.emplace_back();
-  for (size_t i = 0; i < inputs.size(); ++i) bind(body.inputs[i].name, inputs[i]);
-  std::set<std::string> wanted;
-  for (const OnnxValueInfo& output : body.outputs) wanted.insert(output.name);
-  decode_nodes(body, wanted);
+std::vector<ValueId> GraphDecoder::run_body(const Body& body, const std::vector<ValueId>& inputs) {
+  if (body.graph.inputs.size() != inputs.size())
+    throw Error(fmt::format("its body takes {} inputs, but it is given {}", body.graph.inputs.size(), inputs.size()));
+  const Scope scope(*this);
+  for (size_t i = 0; i < inputs.size(); ++i) bind(body.graph.inputs[i].name, inputs[i]);
+  decode_nodes(body.graph, body.needed);
   std::vector<ValueId> results;
-  for (const OnnxValueInfo& output : body.outputs) results.push_back(lookup(output.name));
-  scopes_.pop_back();
+  for (const OnnxValueInfo& output : body.graph.outputs) results.push_back(lookup(output.name));
   if (std::find(results.begin(), results.end(), kNone) == results.end()) return results;
   if (problems_.empty() && constant_problems_.empty()) throw Error("an output of its body is not computed there");
   return {};
@@ -78,7 +75,9 @@ void GraphDecoder::bind_all(const OnnxNode& node, const std::vector<ValueId>& re
   for (size_t i = 0; i < node.outputs.size(); ++i) bind(node.outputs[i], results[i]);
 }
 
-std::vector<ValueId> GraphDecoder::run_branch(const OnnxNode& node, const char* branch) { return run_body(subgraph(node, branch), {}); }
+std::vector<ValueId> GraphDecoder::run_branch(const OnnxNode& node, const char* branch) {
+  return run_body(Body(subgraph(node, branch)), {});
+}
 
 void GraphDecoder::decode_if(const OnnxNode& node, const std::vector<ValueId>& inputs) {
   if (inputs.empty() || inputs[0] == kNone) throw Error("its condition is missing");
@@ -120,10 +119,10 @@ ValueId GraphDecoder::choose(ValueId condition, ValueId then, ValueId otherwise,
 
 // The body once per item of the first sequence; what is a tensor is the same each time.
 std::vector<ValueId> GraphDecoder::map_sequence(const OnnxNode& node, const std::vector<ValueId>& inputs) {
-  const OnnxGraph& body = subgraph(node, "body");
+  const Body body(subgraph(node, "body"));
   if (inputs.empty()) throw Error("it is given no sequence");
   const size_t count = lists_.items(inputs[0]).size();
-  std::vector<std::vector<ValueId>> made(body.outputs.size());
+  std::vector<std::vector<ValueId>> made(body.graph.outputs.size());
   const UnrollLimit limit(build_);
   for (size_t i = 0; i < count; ++i) {
     std::vector<ValueId> arguments = inputs;
@@ -146,7 +145,7 @@ std::vector<ValueId> GraphDecoder::map_sequence(const OnnxNode& node, const std:
 
 // Values carried from one repetition to the next, then one item per repetition for each output that is collected.
 void GraphDecoder::decode_loop(const OnnxNode& node, const std::vector<ValueId>& inputs) {
-  const OnnxGraph& body = subgraph(node, "body");
+  const Body body(subgraph(node, "body"));
   const auto given = [&](size_t i) { return i < inputs.size() && inputs[i] != kNone; };
   const auto known = [&](size_t i, const char* what) {
     if (!build_.is_constant(inputs[i]))
@@ -155,13 +154,15 @@ void GraphDecoder::decode_loop(const OnnxNode& node, const std::vector<ValueId>&
   int64_t trips = std::numeric_limits<int64_t>::max();
   if (given(0)) {
     known(0, "number of repetitions");
-    trips = build_.graph().values[inputs[0]].constant.cast(DType::i64).to_ints().at(0);
+    const HostTensor count = build_.graph().values[inputs[0]].constant.cast(DType::i64);
+    if (count.count() != 1) throw Error(fmt::format("its number of repetitions has {} elements", count.count()));
+    trips = count.get_int(0);
   }
   if (given(1)) known(1, "condition");
   bool more = !given(1) || truth(build_, inputs[1]);
   std::vector<ValueId> carried(inputs.begin() + std::min<size_t>(2, inputs.size()), inputs.end());
   std::vector<std::vector<ValueId>> items(node.outputs.size() > carried.size() ? node.outputs.size() - carried.size() : 0);
-  if (body.outputs.size() != 1 + carried.size() + items.size()) throw Error("its outputs are not those of its body");
+  if (body.graph.outputs.size() != 1 + carried.size() + items.size()) throw Error("its outputs are not those of its body");
   const UnrollLimit limit(build_);
   for (int64_t i = 0; more && i < trips; ++i) {
     std::vector<ValueId> arguments = {build_.constant(HostTensor::of<int64_t>(DType::i64, {}, {i})), boolean(build_, true)};

@@ -1,7 +1,9 @@
 // Conv and ConvTranspose: the latter is the gradient of the former by its input.
 #include <fmt/format.h>
 
+#include "base/checked.h"
 #include "base/error.h"
+#include "base/extent.h"
 #include "graph/onnx/decode_windows.h"
 
 namespace zeroplan {
@@ -44,11 +46,11 @@ Transposed transposed(const DecodeContext& c, const Shape& x, const SlidingWindo
   Transposed t;
   t.pads = same || mode == "VALID" ? std::vector<int64_t>(2 * count, 0) : window_list(c, "pads", 2 * count, 0, -kLargestGroup);
   for (size_t i = 0; i < count; ++i) {
-    const int64_t reach = w.strides[i] * (x[2 + i] - 1) + w.extent(i), full = reach + more[i];
+    const int64_t reach = checked_add(checked_mul(w.strides[i], x[2 + i] - 1), w.extent(i)), full = checked_add(reach, more[i]);
     if (!same && wanted.empty()) {
-      t.out.push_back(full - t.pads[i] - t.pads[count + i]);
+      t.out.push_back(checked_add(full, -(t.pads[i] + t.pads[count + i])));
     } else {
-      t.out.push_back(wanted.empty() ? x[2 + i] * w.strides[i] : wanted[i]);
+      t.out.push_back(wanted.empty() ? checked_mul(x[2 + i], w.strides[i]) : wanted[i]);
       const int64_t total = full - t.out[i];
       t.pads[i] = total <= 0 ? 0 : mode == "SAME_UPPER" ? total / 2 : total - total / 2;
     }
@@ -66,10 +68,11 @@ void conv_transpose(DecodeContext& c) {
   w.dilations = window_list(c, "dilations", count, 1, 1);
   // Some exporters state batch and channels too.
   const Shape sizes(wanted.size() == count + 2 ? wanted.begin() + 2 : wanted.begin(), wanted.end());
+  extent(sizes);  // throws
   if (!sizes.empty() && sizes.size() != count)
     throw Error(fmt::format("its output_shape {} does not fit its input {}", to_string(wanted), to_string(x)));
   const Transposed t = transposed(c, x, w, sizes);
-  Shape shape = {x[0], c.shape(1)[1] * groups_of(c)};
+  Shape shape = {x[0], checked_mul(c.shape(1)[1], groups_of(c))};
   shape.insert(shape.end(), t.out.begin(), t.out.end());
   for (const int64_t size : t.out)
     if (size < 1) throw Error(fmt::format("its result would have the shape {}", to_string(shape)));

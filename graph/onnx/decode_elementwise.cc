@@ -66,7 +66,7 @@ DType wanted_type(DecodeContext& c, int type) {
 }
 
 void cast(DecodeContext& c) {
-  const DType to = wanted_type(c, static_cast<int>(c.attr_int("to", 0)));
+  const DType to = wanted_type(c, c.attr_type("to", 0));
   const bool from_integers = is_floating(to) && !is_floating(c.build.dtype(c.in(0)));
   c.out(0, from_integers ? whole_numbers({c.build, c.in(0)}, to).id() : c.build.cast(c.in(0), to));
 }

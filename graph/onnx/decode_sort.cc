@@ -92,6 +92,7 @@ void unique(DecodeContext& c) {
   const Shape& shape = x.shape();
   const Items items{x, shape[axis], elements(Shape(shape.begin(), shape.begin() + axis)),
                     elements(Shape(shape.begin() + axis + 1, shape.end()))};
+  c.build.list(items.count);  // throws: an axis may be long where another one is empty
   const UniqueItems found = find_unique(items, c.attr_int("sorted", 1) != 0);
   c.out(0, c.build.add(OpKind::gather, {c.build.constant(x), c.build.ints(found.first)}, {{Attr::axis, axis}}));
   c.out(1, c.build.ints(found.first));

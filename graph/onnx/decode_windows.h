@@ -14,6 +14,7 @@ struct SlidingWindows {
   std::vector<int64_t> covering(const Shape& x) const;
   Attributes attributes(std::vector<int64_t> covering_pads) const;
   int64_t extent(size_t i) const { return (kernel[i] - 1) * dilations[i] + 1; }
+  int64_t begin(size_t i, int64_t result) const { return result * strides[i] - pads[i]; }  // of the window, on the axis of x
 };
 
 // Spatial axes of x [N,C,…]; throws Error where the node's attributes do not fit them.

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "graph/onnx/function_body.h"
+#include "graph/onnx/limits.h"
 #include "graph/onnx/tensor_data.h"
 
 namespace zeroplan {
@@ -32,6 +33,12 @@ void add_reads(const OnnxGraph& graph, std::set<std::string>& names) {
 }
 
 }  // namespace
+
+std::set<std::string> output_names(const OnnxGraph& graph) {
+  std::set<std::string> names;
+  for (const OnnxValueInfo& output : graph.outputs) names.insert(output.name);
+  return names;
+}
 
 std::vector<bool> needed_nodes(const OnnxGraph& graph, std::set<std::string> wanted) {
   std::vector<bool> needed(graph.nodes.size(), false);
@@ -205,10 +212,12 @@ bool GraphDecoder::blocked(const OnnxNode& node) const {
   return false;
 }
 
-void GraphDecoder::decode(const std::set<std::string>& wanted) { decode_nodes(model_.graph, wanted); }
+void GraphDecoder::decode(const std::set<std::string>& wanted) { decode_nodes(model_.graph, needed_nodes(model_.graph, wanted)); }
 
-void GraphDecoder::decode_nodes(const OnnxGraph& graph, const std::set<std::string>& wanted) {
-  const std::vector<bool> needed = needed_nodes(graph, wanted);
+void GraphDecoder::decode_nodes(const OnnxGraph& graph, const std::vector<bool>& needed) {
+  visited_ += static_cast<int64_t>(graph.nodes.size());
+  if (visited_ > kMaxVisitedNodes)
+    throw Error(fmt::format("bodies of nodes are run for more than {} nodes; export the model with fewer steps", kMaxVisitedNodes));
   for (size_t i = 0; i < graph.nodes.size(); ++i)
     if (needed[i]) decode_node(graph.nodes[i]);
 }
@@ -250,9 +259,10 @@ void GraphDecoder::decode_node(const OnnxNode& stored_node) {
 // Both branches are computed, but only one of them counts.
 void GraphDecoder::refuse_in_branch(const OnnxNode& node) const {
   if (branch_depth_ == 0 || !options_.outputs.empty()) return;
-  throw Error(fmt::format("it normalizes with the statistics of its batch inside a branch that data chooses, so that its running statistics "
-                          "would follow batches that do not take the branch; --eval-bn '{}' normalizes with the running ones",
-                          node.label()));
+  throw Error(
+      fmt::format("it normalizes with the statistics of its batch inside a branch that data chooses, so that its running statistics "
+                  "would follow batches that do not take the branch; --eval-bn '{}' normalizes with the running ones",
+                  node.label()));
 }
 
 void GraphDecoder::run_decoder(const OnnxNode& node, DecodeContext& context) {

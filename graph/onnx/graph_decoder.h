@@ -13,6 +13,10 @@
 
 namespace zeroplan {
 
+std::set<std::string> output_names(const OnnxGraph& graph);
+// By node: do the wanted values need it?
+std::vector<bool> needed_nodes(const OnnxGraph& graph, std::set<std::string> wanted);
+
 class GraphDecoder {
  public:
   // All arguments must outlive the decoder.
@@ -33,7 +37,7 @@ class GraphDecoder {
 
  private:
   bool add_list(const OnnxValueInfo& input, const std::map<std::string, HostTensor>& bind);
-  void decode_nodes(const OnnxGraph& graph, const std::set<std::string>& wanted);
+  void decode_nodes(const OnnxGraph& graph, const std::vector<bool>& needed);
   OnnxNode in_mode(const OnnxNode& node, bool batch) const;
   void decode_node(const OnnxNode& stored_node);
   void refuse_in_branch(const OnnxNode& node) const;
@@ -43,7 +47,9 @@ class GraphDecoder {
   void decode_loop(const OnnxNode& node, const std::vector<ValueId>& inputs);
   void decode_scan(const OnnxNode& node, const std::vector<ValueId>& inputs);
   void decode_batch_scan(const OnnxNode& node, const std::vector<ValueId>& inputs);
-  std::vector<ValueId> run_body(const OnnxGraph& body, const std::vector<ValueId>& inputs);
+  struct Scope;
+  struct Body;
+  std::vector<ValueId> run_body(const Body& body, const std::vector<ValueId>& inputs);
   std::vector<ValueId> run_branch(const OnnxNode& node, const char* branch);
   struct ScanPlan;
   std::vector<ValueId> run_scan(const ScanPlan& plan, std::vector<ValueId> state, const std::vector<ValueId>& sequences,
@@ -78,14 +84,40 @@ class GraphDecoder {
   std::map<ValueId, std::string> names_;
   std::set<std::string> blocked_;
   std::vector<std::string> problems_, constant_problems_;
-  int body_depth_ = 0;    // function bodies that are open
-  int branch_depth_ = 0;  // branches that are open and that data chooses
+  int body_depth_ = 0;      // function bodies that are open, and
+  int branch_depth_ = 0;    // branches that are open and that data chooses
+  int gradient_depth_ = 0;  // Gradients that evaluate again
+  int64_t visited_ = 0;     // nodes, also those that are not needed
+};
+
+// Names of a body, gone with it.
+struct GraphDecoder::Scope {
+  explicit Scope(GraphDecoder& decoder) : scopes(decoder.scopes_) { scopes.emplace_back(); }
+  ~Scope() { scopes.pop_back(); }
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+  std::vector<std::map<std::string, ValueId>>& scopes;
+};
+
+// A graph that is run, perhaps many times.
+struct GraphDecoder::Body {
+  explicit Body(const OnnxGraph& graph) : graph(graph), needed(needed_nodes(graph, output_names(graph))) {}
+  const OnnxGraph& graph;
+  std::vector<bool> needed;
+};
+
+// One level of what may nest.
+struct Nested {
+  explicit Nested(int& depth) : depth(depth) { ++depth; }
+  ~Nested() { --depth; }
+  Nested(const Nested&) = delete;
+  Nested& operator=(const Nested&) = delete;
+  int& depth;
 };
 
 bool is_control_flow(const OnnxNode& node);  // or a Gradient: what needs more than its operands
 // Everything that a node reads, captured names of its subgraphs included.
 void add_reads(const OnnxNode& node, std::set<std::string>& names);
-std::vector<bool> needed_nodes(const OnnxGraph& graph, std::set<std::string> wanted);
 bool is_gradient(const OnnxNode& node);  // ai.onnx.preview.training::Gradient
 // Values that a Gradient names in its attributes besides its inputs.
 std::vector<std::string> gradient_names(const OnnxNode& node);

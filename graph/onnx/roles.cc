@@ -8,21 +8,13 @@
 #include "base/error.h"
 #include "base/type_name.h"
 #include "graph/onnx/batch_norms.h"
-<<<<<<< HEAD
-#include "graph/onnx/stored_weight.h"
-=======
 #include "graph/onnx/literals.h"
->>>>>>> w5-real
+#include "graph/onnx/stored_weight.h"
 #include "graph/onnx/tensor_data.h"
 
 namespace zeroplan {
 namespace {
 
-<<<<<<< HEAD
-constexpr int64_t kLargeConstant = 64;  // elements, of rank 2 and more: a Constant node that holds a weight
-
-=======
->>>>>>> w5-real
 bool named_like_parameter(const std::string& name) {
   const auto ends = [&](const char* tail) { return name.size() > std::char_traits<char>::length(tail) && name.ends_with(tail); };
   return name.find('.') != std::string::npos && (ends("weight") || ends("bias"));
@@ -201,10 +193,10 @@ void apply_freeze(const TrainingFacts& training, Patterns& freeze, Patterns& tra
       trained |= train.matches(name);
     }
     if (frozen && p.statistics)
-      plan.problems.push_back(
-          fmt::format("--freeze matches '{0}', the running statistics of a batch normalization that uses those of its batch: they follow the "
-                      "batches whatever is trained. --eval-bn '{0}' keeps them and normalizes with them; or leave them out of the pattern",
-                      p.name));
+      plan.problems.push_back(fmt::format(
+          "--freeze matches '{0}', the running statistics of a batch normalization that uses those of its batch: they follow the "
+          "batches whatever is trained. --eval-bn '{0}' keeps them and normalizes with them; or leave them out of the pattern",
+          p.name));
     if (trained && p.trainable) p.role_reason = "--train";
     if (trained || p.statistics || (!frozen && !is_frozen(training, p))) continue;
     p.trainable = false;

@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "base/decimal.h"
 #include "base/error.h"
+#include "base/extent.h"
 #include "graph/onnx/limits.h"
 
 namespace zeroplan {
@@ -127,10 +128,10 @@ int64_t tensor_bytes(const std::string& name, int type, const Shape& shape) {
     empty |= dim == 0;
     fits = fits && !__builtin_mul_overflow(count, dim == 0 ? 1 : dim, &count);
   }
-  fits = fits && !__builtin_mul_overflow(count, int64_t{onnx_type_bits(type)}, &bytes);
+  fits = fits && count <= kMaxExtent && !__builtin_mul_overflow(count, int64_t{onnx_type_bits(type)}, &bytes);
   if (!fits)
-    throw Error(
-        fmt::format("tensor '{}' of shape {} has more elements than 64 bits can count; the file is damaged", name, to_string(shape)));
+    throw Error(fmt::format("tensor '{}' of shape {} has more than {} elements, the most that is supported; the file is damaged", name,
+                            to_string(shape), kMaxExtent));
   return empty ? 0 : ceil_div(bytes, 8);
 }
 

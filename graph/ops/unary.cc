@@ -1,6 +1,7 @@
 // Unary elementwise operators: x → y of the same shape.
 #include <fmt/format.h>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "base/type_name.h"
 #include "graph/ops/definitions.h"
@@ -61,8 +62,8 @@ void evaluate_unary(const Node& node, std::span<const HostTensor> in, std::span<
 
 // Towards zero; to uint64 also what int64 does not hold.
 int64_t truncated(double x, DType to) {
-  if (to == DType::u64 && x >= 0x1p63) return static_cast<int64_t>(static_cast<uint64_t>(x));
-  return static_cast<int64_t>(x);
+  if (to == DType::u64 && x >= 0x1p63) return static_cast<int64_t>(x < 0x1p64 ? static_cast<uint64_t>(x) : ~uint64_t{0});
+  return truncated_int(x);
 }
 
 // Integers wrap; anything to boolean is a test for ≠ 0. Floating-point numbers are exact in double, integers are rounded but once.
