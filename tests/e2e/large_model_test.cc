@@ -26,13 +26,14 @@ struct External {
 };
 
 // x[N,rows] · a · b, mean; a and b in a file of 3 GiB that is all holes but for a few numbers.
-TinyCase large_case(const External& a, const External& b) {
+std::unique_ptr<TinyCase> large_case(const External& a, const External& b) {
   TinyModel model;
   model.input("x", DType::f32, {"N", a.shape[0]}).weight(a.name, {1}, {0}).weight(b.name, {1}, {0});
   model.node("MatMul", {"x", a.name}, {"h"}).node("MatMul", {"h", b.name}, {"y"});
   model.node("ReduceMean", {"y"}, {"loss"}, {{"keepdims", int64_t{0}}}).loss();
   const int64_t samples = 8;
-  TinyCase tiny(model, {{"x", random_tensor({samples, a.shape[0]}, 1)}});
+  auto made = std::make_unique<TinyCase>(model, std::map<std::string, HostTensor>{{"x", random_tensor({samples, a.shape[0]}, 1)}});
+  const TinyCase& tiny = *made;
   onnx::ModelProto proto;
   std::ifstream in(tiny.model(), std::ios::binary);
   EXPECT_TRUE(proto.ParseFromIstream(&in));
@@ -62,7 +63,7 @@ TinyCase large_case(const External& a, const External& b) {
   }
   EXPECT_TRUE(file.good());
   std::ofstream(tiny.model(), std::ios::binary) << proto.SerializeAsString();
-  return tiny;
+  return made;
 }
 
 // Bytes that the process has held at most since the last call of reset_peak.
@@ -87,7 +88,8 @@ bool is_sanitized() {
 // Two tensors of 1.5 GiB each.
 TEST(T31, ThreeGibibytesAreCompiledWithoutReadingThem) {
   const int64_t wide = 49152, narrow = 8192;
-  const TinyCase tiny = large_case({"a", {narrow, wide}, 0}, {"b", {wide, narrow}, 3 * kGiB / 2});
+  const auto made = large_case({"a", {narrow, wide}, 0}, {"b", {wide, narrow}, 3 * kGiB / 2});
+  const TinyCase& tiny = *made;
   reset_peak();
   const int64_t before = status_bytes("VmRSS");
   const Plan plan = tiny.compile(sgd_compile(4, 4));
@@ -99,8 +101,8 @@ TEST(T31, ThreeGibibytesAreCompiledWithoutReadingThem) {
 
 // Two tensors at the ends of the file, so that a small machine holds them.
 const TinyCase& two_ends() {
-  static const TinyCase tiny = large_case({"a", {2048, 2048}, 0}, {"b", {2048, 2048}, 3 * kGiB - (int64_t{16} << 20)});
-  return tiny;
+  static const auto tiny = large_case({"a", {2048, 2048}, 0}, {"b", {2048, 2048}, 3 * kGiB - (int64_t{16} << 20)});
+  return *tiny;
 }
 
 TEST(T31, EachRankReadsItsShard) {

@@ -90,7 +90,7 @@ TEST_F(Predict, AnOutputNamedWithASlashIsAFileOfTheFolder) {
   model.output("/scale:0", {"N", 2}).output("_scale:0", {"N", 2}).save(file("slash.onnx"));
   write_npy(file("a_x.npy"), random_tensor({3, 2}, 4));
   const std::string command =
-      fmt::format("{} predict {} --data {} -o {}", ZEROPLAN_BINARY, file("slash.onnx"), folder_.path(), out_.path());
+      fmt::format("{} predict {} --data {} -o {}", kProgram, file("slash.onnx"), folder_.path(), out_.path());
   EXPECT_THAT(run_command(command).output, HasSubstr("name the same file"));
   const Outcome outcome = run_command(command + " --output /scale:0");
   ASSERT_EQ(outcome.code, 0) << outcome.output;
