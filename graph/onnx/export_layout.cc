@@ -112,7 +112,8 @@ std::string ExportLayout::new_location(const std::string& before) const {
   if (before == exported.filename().string() + ".data" && !is_taken(before)) return before;  // of an earlier export
   std::string name = old.filename().string();
   const auto swap = [&](const std::string& from, const std::string& to) {
-    const bool starts = !from.empty() && name.size() > from.size() && name.rfind(from, 0) == 0 && std::isalnum(static_cast<unsigned char>(name[from.size()])) == 0;
+    const bool starts = !from.empty() && name.size() > from.size() && name.rfind(from, 0) == 0 &&
+                        std::isalnum(static_cast<unsigned char>(name[from.size()])) == 0;
     if (starts) name = to + name.substr(from.size());
     return starts;
   };
@@ -128,13 +129,14 @@ int ExportLayout::file_of(const std::string& location, std::vector<std::string>&
     if (files_[i].before == before) return static_cast<int>(i);
   DataFile file{before, new_location(before), nullptr};
   if (file.location != before)
-    report.push_back(fmt::format("external data '{}' is called '{}' in the export, as a file of that name is there", before, file.location));
+    report.push_back(
+        fmt::format("external data '{}' is called '{}' in the export, as a file of that name is there", before, file.location));
   file.output = std::make_unique<OutputFile>(path_of(file.location));
   files_.push_back(std::move(file));
   return static_cast<int>(files_.size()) - 1;
 }
 
-void ExportLayout::place(ExportedModel& model, const std::vector<Parameter>& parameters, std::vector<std::string>& report) {
+void ExportLayout::place(ExportedModel& model, std::vector<std::string>& report) {
   std::vector<ExportContents*> external;
   own_files_ = {model_files_.model_path()};
   for (ExportContents& c : model.contents) {
@@ -146,7 +148,7 @@ void ExportLayout::place(ExportedModel& model, const std::vector<Parameter>& par
     return std::tuple(plain(a->location), a->offset, a->bytes) < std::tuple(plain(b->location), b->offset, b->bytes);
   });
   std::vector<Occupied> occupied;
-  std::vector<ExportContents*> moved;
+  std::vector<ExportContents*> moved;  // to the end of their files
   for (ExportContents* c : external) {
     const std::string spelled = entry_of(*c->tensor, "location");
     c->data_file = file_of(c->location, report);
@@ -155,12 +157,16 @@ void ExportLayout::place(ExportedModel& model, const std::vector<Parameter>& par
     if (c->parameter != kNone) drop_entry(*c->tensor, "checksum");
     occupied.resize(files_.size());
     c->place = c->offset;
-    const bool added = spelled.empty();  // a tensor of a split parameter
     if (c->bytes == 0) continue;
-    if (!added && occupied[c->data_file].take(*c))
-      file.end = std::max(file.end, c->place + c->bytes);
-    else
+    if (spelled.empty()) {  // the original has no such tensor, or has it elsewhere
       moved.push_back(c);
+    } else if (occupied[c->data_file].take(*c)) {
+      file.end = std::max(file.end, c->place + c->bytes);
+    } else {
+      moved.push_back(c);
+      report.push_back(fmt::format("'{}' shared its bytes in '{}' with another tensor and has some of its own in the export",
+                                   c->tensor->name(), file.before));
+    }
   }
   for (ExportContents* c : moved) {
     DataFile& file = files_[c->data_file];
@@ -168,9 +174,6 @@ void ExportLayout::place(ExportedModel& model, const std::vector<Parameter>& par
     file.end = c->place + c->bytes;
     set_entry(*c->tensor, "offset", std::to_string(c->place));
     set_entry(*c->tensor, "length", std::to_string(c->bytes));
-    if (c->parameter != kNone && parameters[c->parameter].split_uses.empty())
-      report.push_back(fmt::format("'{}' shared its bytes in '{}' with another tensor and has some of its own in the export", c->tensor->name(),
-                                   file.before));
   }
 }
 

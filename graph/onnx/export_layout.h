@@ -15,7 +15,7 @@ class ExportLayout {
   ExportLayout(WeightFiles& files, const std::string& path);
 
   // Gives all external contents of the model a file and a place, and points the model there. What was changed goes to `report`.
-  void place(ExportedModel& model, const std::vector<Parameter>& parameters, std::vector<std::string>& report);
+  void place(ExportedModel& model, std::vector<std::string>& report);
   // Creates the files, in the size that they get, zeros so far, and folders that locations ask for.
   void create();
   OutputFile& file(int index) { return *files_[index].output; }

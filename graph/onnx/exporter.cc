@@ -90,7 +90,7 @@ class Export {
     append(set_inference_mode(model_.proto));
     if (take_out(model_, fs::path(path_).filename().string() + ".data", largest))
       out_.report.push_back("the checkpoint's tensors are external data of the export, as it would be larger than 2 GB with them");
-    layout_.place(model_, parameters_, out_.report);
+    layout_.place(model_, out_.report);
     file_.create();
     layout_.create();
     require_space(path_, needed_bytes());
@@ -171,9 +171,10 @@ class Export {
     for (ExportContents& c : model_.contents)
       if (c.data_file < 0) c.place = offsets.at(paths.at(c.tensor));
     if (file_.position() > kProtobufLimit)
-      out_.report.push_back(fmt::format("'{}' has {} bytes, as the original is one file too; programs that read models by protobuf take at "
-                                        "most {}, and external data has no such limit",
-                                        path_, file_.position(), kProtobufLimit));
+      out_.report.push_back(
+          fmt::format("'{}' has {} bytes, as the original is one file too; programs that read models by protobuf take at "
+                      "most {}, and external data has no such limit",
+                      path_, file_.position(), kProtobufLimit));
   }
 
   void write_parameters() {

@@ -202,9 +202,10 @@ void GraphDecoder::decode_node(const OnnxNode& stored_node) {
 // Both branches are computed, but only one of them counts.
 void GraphDecoder::refuse_in_branch(const OnnxNode& node) const {
   if (branch_depth_ == 0 || !options_.outputs.empty()) return;
-  throw Error(fmt::format("it normalizes with the statistics of its batch inside a branch that data chooses, so that its running statistics "
-                          "would follow batches that do not take the branch; --eval-bn '{}' normalizes with the running ones",
-                          node.label()));
+  throw Error(
+      fmt::format("it normalizes with the statistics of its batch inside a branch that data chooses, so that its running statistics "
+                  "would follow batches that do not take the branch; --eval-bn '{}' normalizes with the running ones",
+                  node.label()));
 }
 
 void GraphDecoder::run_decoder(const OnnxNode& node, DecodeContext& context) {

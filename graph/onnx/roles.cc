@@ -186,10 +186,10 @@ void apply_freeze(const TrainingFacts& training, Patterns& freeze, Patterns& tra
       trained |= train.matches(name);
     }
     if (frozen && p.statistics)
-      plan.problems.push_back(
-          fmt::format("--freeze matches '{0}', the running statistics of a batch normalization that uses those of its batch: they follow the "
-                      "batches whatever is trained. --eval-bn '{0}' keeps them and normalizes with them; or leave them out of the pattern",
-                      p.name));
+      plan.problems.push_back(fmt::format(
+          "--freeze matches '{0}', the running statistics of a batch normalization that uses those of its batch: they follow the "
+          "batches whatever is trained. --eval-bn '{0}' keeps them and normalizes with them; or leave them out of the pattern",
+          p.name));
     if (trained && p.trainable) p.role_reason = "--train";
     if (trained || p.statistics || (!frozen && !is_frozen(training, p))) continue;
     p.trainable = false;

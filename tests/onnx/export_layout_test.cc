@@ -6,6 +6,7 @@
 #include <csignal>
 #include <numeric>
 
+#include "base/output_file.h"
 #include "graph/onnx/exporter.h"
 #include "tests/onnx/evaluate.h"
 #include "tests/onnx/model_builder.h"
@@ -141,7 +142,8 @@ TEST(ExportLayout, FilesOffsetsAndKeysAreThoseOfTheOriginal) {
   fs::create_directory(folder / "out");
   const ExportedFiles out = export_trained_to(from, folder / "out/trained.onnx");
   EXPECT_THAT(out.report, IsEmpty());
-  EXPECT_THAT(out.paths, testing::UnorderedElementsAre(folder / "out/trained.onnx", folder / "out/weights.bin", folder / "out/parts/other.bin"));
+  EXPECT_THAT(out.paths,
+              testing::UnorderedElementsAre(folder / "out/trained.onnx", folder / "out/weights.bin", folder / "out/parts/other.bin"));
   EXPECT_EQ(out.paths[0], folder / "out/trained.onnx");
   EXPECT_THAT(files_in(folder / "out"), ElementsAre("parts/other.bin", "trained.onnx", "weights.bin"));
   std::string weights = bytes_of(trained(2));
@@ -173,7 +175,7 @@ TEST(ExportLayout, ExistingFilesAreNotOverwritten) {
   const ExportedFiles beside = export_trained_to(from, folder / "in/trained.onnx");
   EXPECT_THAT(files_in(folder / "in"),
               ElementsAre("main.bin", "model.onnx", "model.onnx.data", "model_2.bin", "trained.onnx", "trained.onnx.data",
-                          "trained.onnx.main.bin", "trained.onnx.weights.bin", "trained_2.bin"));
+                          "trained.onnx.main.bin", "trained.onnx.weights.bin", "trained_2.bin", "weights.bin"));
   EXPECT_EQ(file_bytes(folder / "in/model.onnx.data"), original);
   EXPECT_THAT(beside.report, Contains(AllOf(HasSubstr("'weights.bin'"), HasSubstr("'trained.onnx.weights.bin'"))));
 
@@ -181,7 +183,7 @@ TEST(ExportLayout, ExistingFilesAreNotOverwritten) {
   write_bytes(folder / "out/weights.bin", "another's");
   export_trained_to(from, folder / "out/trained.onnx");
   EXPECT_EQ(file_bytes(folder / "out/weights.bin"), "another's");
-  const std::vector<std::string> names = {"main.bin",    "model.onnx.data", "model_2.bin",
+  const std::vector<std::string> names = {"main.bin",     "model.onnx.data",          "model_2.bin",
                                           "trained.onnx", "trained.onnx.weights.bin", "weights.bin"};
   EXPECT_EQ(files_in(folder / "out"), names);
   export_trained_to(from, folder / "out/trained.onnx");  // in place of the first: its own files are replaced
@@ -229,7 +231,8 @@ TEST(ExportLayout, ConstantsKeepWhatTheyHeld) {
   const std::string before = file_bytes(folder / "in/w.bin"), after = file_bytes(folder / "out/w.bin");
   EXPECT_EQ(after.substr(100, 12), before.substr(100, 12));
   const onnx::ModelProto model = load_model(folder / "out/m.onnx");
-  const int64_t moved = std::stoll(entry_of(saved_tensor(model, "view"), "offset")), kept = std::stoll(entry_of(saved_tensor(model, "c"), "offset"));
+  const int64_t moved = std::stoll(entry_of(saved_tensor(model, "view"), "offset")),
+                kept = std::stoll(entry_of(saved_tensor(model, "c"), "offset"));
   EXPECT_EQ(after.substr(moved, 12), before.substr(200, 12));
   EXPECT_EQ(after.substr(kept, 12), bytes_of(trained(1)));
 }
