@@ -8,6 +8,7 @@
 
 #include "tests/e2e_support/command.h"
 #include "tests/e2e_support/tiny_run.h"
+#include "tests/paths/paths.h"
 
 namespace zeroplan {
 namespace {
@@ -16,7 +17,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-Outcome zeroplan(const std::string& arguments) { return run_command(std::string(ZEROPLAN_BINARY) + " " + arguments); }
+Outcome zeroplan(const std::string& arguments) { return run_command(std::string(kProgram) + " " + arguments); }
 
 void write_text(const std::string& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
 

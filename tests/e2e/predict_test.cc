@@ -11,6 +11,7 @@
 #include "base/temporary_folder.h"
 #include "tests/e2e_support/command.h"
 #include "tests/e2e_support/tiny_model.h"
+#include "tests/paths/paths.h"
 
 namespace zeroplan {
 namespace {
@@ -45,7 +46,7 @@ class Predict : public testing::Test {
   }
   std::string file(const std::string& name) const { return folder_.file(name); }
   Outcome predict(const std::string& options) const {
-    return run_command(fmt::format("{} predict {} --data {} -o {} --bind rate=2 {}", ZEROPLAN_BINARY, file("model.onnx"), folder_.path(),
+    return run_command(fmt::format("{} predict {} --data {} -o {} --bind rate=2 {}", kProgram, file("model.onnx"), folder_.path(),
                                    out_.path(), options));
   }
   double expected(int64_t i) const {
@@ -95,7 +96,7 @@ class DoctorTest : public testing::Test {
   }
   std::string model() const { return folder_.path() + "/model.onnx"; }
   Outcome doctor(const std::string& options) const {
-    return run_command(fmt::format("{} doctor {} --data {} --batch 4 {}", ZEROPLAN_BINARY, model(), folder_.path(), options));
+    return run_command(fmt::format("{} doctor {} --data {} --batch 4 {}", kProgram, model(), folder_.path(), options));
   }
   TemporaryFolder folder_;
 };

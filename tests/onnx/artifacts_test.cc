@@ -10,13 +10,14 @@
 #include "tests/onnx/checkpoint_builder.h"
 #include "tests/onnx/evaluate.h"
 #include "tests/onnx/model_builder.h"
+#include "tests/paths/paths.h"
 
 namespace zeroplan {
 namespace {
 
 using testing::HasSubstr;
 
-std::string artifacts(const std::string& file = "") { return std::string(ZEROPLAN_SOURCE_DIR) + "/tests/models/ort_artifacts_mlp" + file; }
+std::string artifacts(const std::string& file = "") { return std::string(kSourceFolder) + "/tests/models/ort_artifacts_mlp" + file; }
 
 std::string file_bytes(const std::string& path) {
   const MappedFile file(path);
