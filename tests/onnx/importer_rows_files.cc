@@ -171,6 +171,11 @@ std::vector<ImporterRow> type_rows() {
          sparse.add_dims(4);
        }),
        .error = "initializer 's' is sparse, which is not supported; store it densely"},
+  };
+}
+
+std::vector<ImporterRow> size_rows() {
+  return {
       {.topic = "size bombs: ConstantOfShape of 8 TiB",
        .save =
            [](const TempFolder& folder) {
@@ -195,7 +200,7 @@ std::vector<ImporterRow> type_rows() {
 
 std::vector<ImporterRow> file_rows() {
   std::vector<ImporterRow> rows = version_rows();
-  for (const auto& more : {external_rows(), type_rows()}) rows.insert(rows.end(), more.begin(), more.end());
+  for (const auto& more : {external_rows(), type_rows(), size_rows()}) rows.insert(rows.end(), more.begin(), more.end());
   return rows;
 }
 

@@ -76,6 +76,11 @@ std::vector<ImporterRow> form_rows() {
        .save = text("float[2,2] w = {1, 2, 3, 4}", "t = Transpose <perm = [1, 0]> (w) i = Identity (t) y = MatMul (x, i)"),
        .trained = {"w"},
        .loss = 13},
+  };
+}
+
+std::vector<ImporterRow> name_rows() {
+  return {
       {.topic = "folded transposes: the name of the module that the node tells",
        .save =
            [](const TempFolder& folder) {
@@ -197,7 +202,7 @@ std::vector<ImporterRow> role_rows() {
 
 std::vector<ImporterRow> parameter_rows() {
   std::vector<ImporterRow> rows = form_rows();
-  for (const auto& more : {tie_rows(), role_rows()}) rows.insert(rows.end(), more.begin(), more.end());
+  for (const auto& more : {name_rows(), tie_rows(), role_rows()}) rows.insert(rows.end(), more.begin(), more.end());
   return rows;
 }
 
