@@ -35,8 +35,10 @@ double widen(Half form, uint16_t bits) {
   const int fraction = bits & ((1 << form.fraction_bits) - 1), exponent = (bits & 0x7fff) >> form.fraction_bits;
   const int largest = 0x7fff >> form.fraction_bits;
   double size = std::ldexp(fraction, 1 - form.bias - form.fraction_bits);
-  if (exponent == largest) size = fraction == 0 ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
-  else if (exponent > 0) size = std::ldexp(fraction + (1 << form.fraction_bits), exponent - form.bias - form.fraction_bits);
+  if (exponent == largest)
+    size = fraction == 0 ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
+  else if (exponent > 0)
+    size = std::ldexp(fraction + (1 << form.fraction_bits), exponent - form.bias - form.fraction_bits);
   return (bits & 0x8000) != 0 ? -size : size;
 }
 

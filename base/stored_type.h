@@ -12,8 +12,8 @@ inline constexpr StoredType kStoredTypes[] = {StoredType::f32, StoredType::f64, 
 
 int64_t stored_bytes(StoredType type);
 bool is_floating(StoredType type);
-std::string_view stored_name(StoredType type);      // as in texts of graphs and plans
-std::string_view stored_long_name(StoredType type);  // as in messages: float16
+std::string_view stored_name(StoredType type);        // as in texts of graphs and plans
+std::string_view stored_long_name(StoredType type);   // as in messages: float16
 StoredType parse_stored_type(std::string_view name);  // throws Error on an unknown name
 
 // `count` elements, little-endian as in the file, as numbers.

@@ -70,10 +70,10 @@ void BatchNorms::add(const OnnxNode& norm, int input) {
   place.candidate = stored_candidate(value);
   if (place.candidate >= 0) return places_.push_back(place);
   if (forward_only_ || given_.count(value)) return;  // nothing is recorded, or the caller keeps them
-  plan_.problems.push_back(
-      fmt::format("node '{0}' (BatchNormalization) normalizes with the statistics of its batch, but its running {1} '{2}' is no tensor that "
-                  "the file stores as one piece, so that training cannot update it; store it as an initializer, or --eval-bn '{0}'",
-                  norm.label(), input == kMean ? "mean" : "variance", value));
+  plan_.problems.push_back(fmt::format(
+      "node '{0}' (BatchNormalization) normalizes with the statistics of its batch, but its running {1} '{2}' is no tensor that "
+      "the file stores as one piece, so that training cannot update it; store it as an initializer, or --eval-bn '{0}'",
+      norm.label(), input == kMean ? "mean" : "variance", value));
 }
 
 // A tensor of the file that holds numbers in one piece: an initializer, or one of a Constant node, which becomes a candidate by this.
@@ -130,8 +130,8 @@ void BatchNorms::mark_statistics() {
     int index = parameter_at(place);
     if (index < 0) continue;
     if (plan_.parameters[index].trainable && place.nested) {
-      plan_.problems.push_back(fmt::format("node '{}' reads the trained '{}' as its running statistics; store these apart", place.norm->label(),
-                                           plan_.parameters[index].name));
+      plan_.problems.push_back(fmt::format("node '{}' reads the trained '{}' as its running statistics; store these apart",
+                                           place.norm->label(), plan_.parameters[index].name));
       continue;
     }
     if (plan_.parameters[index].trainable) index = give_own(place, index);

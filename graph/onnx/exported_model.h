@@ -17,14 +17,14 @@ namespace zeroplan {
 struct ExportContents {
   onnx::TensorProto* tensor = nullptr;
   int64_t bytes = 0;
-  int field = kRawData;    // of TensorProto, where they lie in the model
-  std::string file;        // where they lie before, as in StoredRun
+  int field = kRawData;  // of TensorProto, where they lie in the model
+  std::string file;      // where they lie before, as in StoredRun
   int64_t offset = 0;
-  int parameter = kNone;   // that fills it; kNone: copied
+  int parameter = kNone;    // that fills it; kNone: copied
   bool transposed = false;  // shows the parameter's transpose
-  std::string location;    // of the external data that they belong to; empty: they lie in the model
-  int data_file = -1;      // the file that they go to (export_layout.h); -1: the model
-  int64_t place = 0;       // in that file
+  std::string location;     // of the external data that they belong to; empty: they lie in the model
+  int data_file = -1;       // the file that they go to (export_layout.h); -1: the model
+  int64_t place = 0;        // in that file
 };
 
 struct ExportedModel {

@@ -145,8 +145,9 @@ int check_versions(const onnx::ModelProto& model) {
   if (model.opset_import().empty())
     throw Error(fmt::format("the model states no opset; export it with an opset from {} to {}", kMinOpset, kMaxOpset));
   if (const onnx::NodeProto* node = opset < 0 ? default_node(model.graph()) : nullptr)
-    throw Error(fmt::format("the model states no opset of the default domain, which node '{}' ({}) is of; export it with an opset from {} to {}",
-                            node->name(), node->op_type(), kMinOpset, kMaxOpset));
+    throw Error(
+        fmt::format("the model states no opset of the default domain, which node '{}' ({}) is of; export it with an opset from {} to {}",
+                    node->name(), node->op_type(), kMinOpset, kMaxOpset));
   return opset < 0 ? kTargetOpset : opset;
 }
 

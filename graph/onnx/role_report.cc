@@ -66,9 +66,9 @@ void report_stored(DType precision, RolePlan& plan) {
   for (const Parameter& p : plan.parameters) ++by_type[p.source.type];
   for (const auto& [type, count] : by_type)
     if (type == StoredType::f16 || type == StoredType::bf16)
-      plan.report.push_back(fmt::format("{} parameter{} stored as {}: the model is computed and trained in {}, and an export rounds them to {}",
-                                        count, count == 1 ? " is" : "s are", stored_long_name(type), type_name(precision),
-                                        stored_long_name(type)));
+      plan.report.push_back(
+          fmt::format("{} parameter{} stored as {}: the model is computed and trained in {}, and an export rounds them to {}", count,
+                      count == 1 ? " is" : "s are", stored_long_name(type), type_name(precision), stored_long_name(type)));
 }
 
 // Parameters of the module that the file holds no more, with the node that one was made with where there is one.

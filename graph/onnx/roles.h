@@ -36,7 +36,7 @@ struct RolePlan {
   std::map<std::string, int> by_name;                     // initializer or Constant output -> candidate
   std::map<std::pair<std::string, int>, int> split_uses;  // (first output of the reading node, input) -> parameter of its own
   std::vector<std::pair<std::string, std::string>>
-      folded;                               // initializer that folding made of another one that is there too, with other values
+      folded;                                   // initializer that folding made of another one that is there too, with other values
   std::map<const OnnxNode*, bool> batch_norms;  // each BatchNormalization -> does it use the statistics of its batch?
   std::vector<RoleRow> rows;
   std::vector<std::string> report, problems;

@@ -136,9 +136,10 @@ void read_as(WeightFiles& files, const WeightSource& source, int64_t first, int6
 
 [[noreturn]] void out_of_range(const Parameter& p, double value, int64_t element) {
   const auto name = stored_long_name(p.source.type);
-  throw Error(fmt::format("parameter '{}' cannot be exported: element {} is {}, which {} cannot hold; train with a smaller --lr, or start "
-                          "from a model that is stored in {}",
-                          p.name, element, value, name, p.source.type == StoredType::f16 ? "bfloat16 or float32" : "float32"));
+  throw Error(
+      fmt::format("parameter '{}' cannot be exported: element {} is {}, which {} cannot hold; train with a smaller --lr, or start "
+                  "from a model that is stored in {}",
+                  p.name, element, value, name, p.source.type == StoredType::f16 ? "bfloat16 or float32" : "float32"));
 }
 
 template <typename T>
@@ -179,8 +180,8 @@ void read_weight(WeightFiles& files, const WeightSource& source, int64_t first, 
 std::vector<std::byte> to_stored(WeightFiles& files, const Parameter& p, std::span<const std::byte> values) {
   const int64_t total = elements(p.shape);
   if (static_cast<int64_t>(values.size()) != total * dtype_bytes(p.dtype))
-    throw Error(fmt::format("parameter '{}' was given {} bytes for the export but needs {}", p.name, values.size(),
-                            total * dtype_bytes(p.dtype)));
+    throw Error(
+        fmt::format("parameter '{}' was given {} bytes for the export but needs {}", p.name, values.size(), total * dtype_bytes(p.dtype)));
   if (is_stored_as(p.source, p.dtype)) return {values.begin(), values.end()};
   std::vector<std::byte> out(total * stored_bytes(p.source.type));
   if (p.dtype == DType::f32)

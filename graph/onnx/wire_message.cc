@@ -89,8 +89,8 @@ void MessageWalk::run() {
 }
 
 void MessageWalk::fail(const std::string& what) const {
-  throw Error(fmt::format("not a valid ONNX model: {} at byte {}; the file is cut off or of another kind, so export or copy it again", what,
-                          at_));
+  throw Error(
+      fmt::format("not a valid ONNX model: {} at byte {}; the file is cut off or of another kind, so export or copy it again", what, at_));
 }
 
 uint64_t MessageWalk::read_varint(int64_t end) {

@@ -126,8 +126,8 @@ class Printer {
                                 : "frozen",
           run_text(parameter.source));
     if (const std::optional<Quantization>& q = parameter.source.quantization)
-      print("  quantized count={} extent={} inner={} block={} scale {} zero_point {}\n", q->count, q->extent, q->inner, q->block, run_text(q->scale),
-            run_text(q->zero_point));
+      print("  quantized count={} extent={} inner={} block={} scale {} zero_point {}\n", q->count, q->extent, q->inner, q->block,
+            run_text(q->scale), run_text(q->zero_point));
     for (const ParameterAlias& alias : parameter.aliases)
       print("  alias {}{}\n", quote(alias.initializer), alias.transposed ? " transposed" : "");
     for (const auto& [node, input] : parameter.split_uses) print("  split_use {} {}\n", quote(node), input);

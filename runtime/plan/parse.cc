@@ -97,8 +97,11 @@ StoredRun get_run(const Field& at, const proto::StoredRun& from) {
 }
 
 Quantization get_quantization(const Field& at, const proto::Quantization& from) {
-  return {get_run(at.sub("scale"), from.scale()), get_run(at.sub("zero_point"), from.zero_point()),
-          at.sub("count").range(from.count(), 1, kMaxBytes), at.sub("extent").range(from.extent(), 1, kMaxBytes), at.sub("inner").range(from.inner(), 1, kMaxBytes),
+  return {get_run(at.sub("scale"), from.scale()),
+          get_run(at.sub("zero_point"), from.zero_point()),
+          at.sub("count").range(from.count(), 1, kMaxBytes),
+          at.sub("extent").range(from.extent(), 1, kMaxBytes),
+          at.sub("inner").range(from.inner(), 1, kMaxBytes),
           at.sub("block").range(from.block(), 0, kMaxBytes)};
 }
 

@@ -33,8 +33,8 @@ TEST(StoredType, KnownBits) {
   EXPECT_EQ(half_bits(half, 65504), 0x7bff);
   EXPECT_EQ(half_bits(half, 65519.99), 0x7bff);
   EXPECT_EQ(half_bits(half, std::ldexp(1, -24)), 0x0001);
-  EXPECT_EQ(half_bits(half, std::ldexp(1, -25)), 0x0000);    // halfway: to even
-  EXPECT_EQ(half_bits(half, std::ldexp(3, -25)), 0x0002);    // halfway: to even
+  EXPECT_EQ(half_bits(half, std::ldexp(1, -25)), 0x0000);  // halfway: to even
+  EXPECT_EQ(half_bits(half, std::ldexp(3, -25)), 0x0002);  // halfway: to even
   EXPECT_EQ(half_bits(half, std::ldexp(1, -14)), 0x0400);
   EXPECT_EQ(half_bits(half, -0.0), 0x8000);
   EXPECT_EQ(half_bits(half, 1 + std::ldexp(1, -11)), 0x3c00);

@@ -49,7 +49,8 @@ std::unique_ptr<TinyCase> large_case(const External& a, const External& b) {
       tensor.clear_dims();
       for (const int64_t dim : e.shape) tensor.add_dims(dim);
       tensor.set_data_location(onnx::TensorProto::EXTERNAL);
-      for (const auto& [key, text] : std::map<std::string, std::string>{{"location", "model.onnx.data"}, {"offset", std::to_string(e.offset)}}) {
+      for (const auto& [key, text] :
+           std::map<std::string, std::string>{{"location", "model.onnx.data"}, {"offset", std::to_string(e.offset)}}) {
         auto& entry = *tensor.add_external_data();
         entry.set_key(key);
         entry.set_value(text);

@@ -227,8 +227,8 @@ TEST(BatchNorms, FreezingRunningStatisticsIsRefused) {
   ModelBuilder m = two_norms(true);
   ImportOptions options = samples(4);
   options.freeze = {"b\\.running_mean"};
-  EXPECT_THAT(message([&] { import(m, options); }),
-              testing::AllOf(HasSubstr("--freeze matches 'b.running_mean', the running statistics"), HasSubstr("--eval-bn 'b.running_mean'")));
+  EXPECT_THAT(message([&] { import(m, options); }), testing::AllOf(HasSubstr("--freeze matches 'b.running_mean', the running statistics"),
+                                                                   HasSubstr("--eval-bn 'b.running_mean'")));
   options.freeze = {"b.running_mean", "weight"};
   options.eval_bn = {"^b\\."};
   EXPECT_THAT(statistics_of(import(m, options)), UnorderedElementsAre("a.running_mean", "a.running_var"));

@@ -26,7 +26,9 @@ std::string varint(uint64_t value) {
   return out;
 }
 
-std::string delimited(int field, int64_t bytes) { return varint(static_cast<uint64_t>(field) << 3 | 2) + varint(static_cast<uint64_t>(bytes)); }
+std::string delimited(int field, int64_t bytes) {
+  return varint(static_cast<uint64_t>(field) << 3 | 2) + varint(static_cast<uint64_t>(bytes));
+}
 
 void write_at(const std::string& path, int64_t at, const std::string& bytes) {
   std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
@@ -79,7 +81,8 @@ int64_t save_one_file(const std::string& path) {
   const std::string before = graph + delimited(5, tensor) + head;
   const std::string after = delimited(5, static_cast<int64_t>(last.size())) + last + ends.SerializeAsString();
   m.proto.clear_graph();
-  const std::string start = m.proto.SerializeAsString() + delimited(7, static_cast<int64_t>(before.size() + after.size()) + kLarge) + before;
+  const std::string start =
+      m.proto.SerializeAsString() + delimited(7, static_cast<int64_t>(before.size() + after.size()) + kLarge) + before;
   write_bytes(path, start);
   const auto contents = static_cast<int64_t>(start.size());
   std::filesystem::resize_file(path, contents + kLarge);

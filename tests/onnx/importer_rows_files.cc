@@ -49,8 +49,7 @@ std::function<std::string(const TempFolder&)> external(std::vector<std::pair<std
 }
 
 std::string refused(const std::string& location, const std::string& why) {
-  return "initializer 'w': external data location '" + location + "' is refused: " + why +
-         "; it must name a file below the model's folder";
+  return "initializer 'w': external data location '" + location + "' is refused: " + why + "; it must name a file below the model's folder";
 }
 
 onnx::TensorProto& first_tensor(onnx::ModelProto& model) { return *model.mutable_graph()->mutable_initializer(0); }
@@ -109,7 +108,9 @@ std::vector<ImporterRow> external_rows() {
       {.topic = "path attacks: out of the folder",
        .save = external({{"location", "../w.bin"}}),
        .error = refused("../w.bin", "it leaves the folder")},
-      {.topic = "path attacks: absolute", .save = external({{"location", "/etc/passwd"}}), .error = refused("/etc/passwd", "it is absolute")},
+      {.topic = "path attacks: absolute",
+       .save = external({{"location", "/etc/passwd"}}),
+       .error = refused("/etc/passwd", "it is absolute")},
       {.topic = "path attacks: hard links",
        .save = external({{"location", "hard/b.bin"}}),
        .error = "external data file 'hard/b.bin' is refused: it has more than one hard link; copy it"},
@@ -170,6 +171,11 @@ std::vector<ImporterRow> type_rows() {
          sparse.add_dims(4);
        }),
        .error = "initializer 's' is sparse, which is not supported; store it densely"},
+  };
+}
+
+std::vector<ImporterRow> size_rows() {
+  return {
       {.topic = "size bombs: ConstantOfShape of 8 TiB",
        .save =
            [](const TempFolder& folder) {
@@ -185,7 +191,8 @@ std::vector<ImporterRow> type_rows() {
          t.set_data_type(onnx::TensorProto::FLOAT);
          for (int i = 0; i < 3; ++i) t.add_dims(int64_t{1} << 40);
        }),
-       .error = "tensor 't' of shape [1099511627776,1099511627776,1099511627776] has more elements than 64 bits can count; the file is damaged"},
+       .error =
+           "tensor 't' of shape [1099511627776,1099511627776,1099511627776] has more elements than 64 bits can count; the file is damaged"},
   };
 }
 
@@ -193,7 +200,7 @@ std::vector<ImporterRow> type_rows() {
 
 std::vector<ImporterRow> file_rows() {
   std::vector<ImporterRow> rows = version_rows();
-  for (const auto& more : {external_rows(), type_rows()}) rows.insert(rows.end(), more.begin(), more.end());
+  for (const auto& more : {external_rows(), type_rows(), size_rows()}) rows.insert(rows.end(), more.begin(), more.end());
   return rows;
 }
 

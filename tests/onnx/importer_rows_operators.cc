@@ -12,8 +12,8 @@ using Save = std::function<std::string(const TempFolder&)>;
 Save text(int opset, const std::string& initializers, const std::string& body, const std::string& inputs = "float[N,2] x",
           const std::string& outputs = "float loss") {
   return [=](const TempFolder& folder) {
-    return save_text(folder / "m.onnx", "<ir_version: 8, opset_import: [\"\" : " + std::to_string(opset) + "]>\ncase (" + inputs + ") => (" +
-                                            outputs + ") <" + initializers + "> {\n" + body + "\n}");
+    return save_text(folder / "m.onnx", "<ir_version: 8, opset_import: [\"\" : " + std::to_string(opset) + "]>\ncase (" + inputs +
+                                            ") => (" + outputs + ") <" + initializers + "> {\n" + body + "\n}");
   };
 }
 
@@ -59,7 +59,8 @@ std::vector<ImporterRow> meaning_rows() {
        .error = "node 'y' (BatchNormalization) normalizes with the statistics of its batch, but its running mean 'm' is no tensor that the "
                 "file stores as one piece, so that training cannot update it; store it as an initializer, or --eval-bn 'y'"},
       {.topic = "Dropout: in evaluation mode it does nothing",
-       .save = text(13, "float[2] w = {1, 2}, float r = {0.5}, bool t = {0}", std::string("xw = Mul (x, w) y = Dropout (xw, r, t)") + kMean),
+       .save =
+           text(13, "float[2] w = {1, 2}, float r = {0.5}, bool t = {0}", std::string("xw = Mul (x, w) y = Dropout (xw, r, t)") + kMean),
        .trained = {"w"},
        .loss = 4},
       {.topic = "int64: negative indices count from the end",
@@ -125,30 +126,35 @@ std::vector<ImporterRow> structure_rows() {
        .loss = 4,
        .options = [](ImportOptions& options) { options.dims["x[1]"] = 2; }},
       {.topic = "shape arithmetic is computed at import",
-       .save = text(13, "float[2] w = {1, 2}, int64 one = {1}, int64[1] axis = {0}, int64[1] rest = {-1}",
-                    std::string("xw = Mul (x, w) s = Shape (xw) d = Gather (s, one) d1 = Unsqueeze (d, axis) t = Concat <axis = 0> (rest, d1) "
-                                "y = Reshape (xw, t)") + kMean),
+       .save =
+           text(13, "float[2] w = {1, 2}, int64 one = {1}, int64[1] axis = {0}, int64[1] rest = {-1}",
+                std::string("xw = Mul (x, w) s = Shape (xw) d = Gather (s, one) d1 = Unsqueeze (d, axis) t = Concat <axis = 0> (rest, d1) "
+                            "y = Reshape (xw, t)") +
+                    kMean),
        .trained = {"w"},
        .loss = 4},
       {.topic = "If on a shape is its branch",
        .save = text(13, "float[2] w = {1, 2}, float[2] v = {7, 7}, int64 one = {1}, int64 two = {2}",
                     std::string("s = Shape (x) d = Gather (s, one) c = Equal (d, two)\n"
                                 "y = If (c) <then_branch = a () => (float[N,2] t) { t = Mul (x, w) },"
-                                "            else_branch = b () => (float[N,2] e) { e = Mul (x, v) }>\n") + kMean),
+                                "            else_branch = b () => (float[N,2] e) { e = Mul (x, v) }>\n") +
+                        kMean),
        .trained = {"w"},
        .loss = 4},
       {.topic = "If on data computes both branches",
        .save = text(13, "float[2] w = {1, 2}, float[2] v = {7, 7}, float zero = {0}",
                     std::string("t = ReduceSum <keepdims = 0> (x) c = Less (t, zero)\n"
                                 "y = If (c) <then_branch = a () => (float[N,2] n) { n = Mul (x, v) },"
-                                "            else_branch = b () => (float[N,2] e) { e = Mul (x, w) }>\n") + kMean),
+                                "            else_branch = b () => (float[N,2] e) { e = Mul (x, w) }>\n") +
+                        kMean),
        .trained = {"w", "v"},
        .loss = 4},
       {.topic = "Loop whose end depends on data",
        .save = text(13, "float[2] w = {1, 2}, int64 n = {3}, float ten = {10}",
                     std::string("xw = Mul (x, w) yes = Constant <value = bool {1}> ()\n"
                                 "y = Loop (n, yes, xw) <body = b (int64 i, bool c, float[N,2] h) => (bool more, float[N,2] k) {"
-                                " k = Add (h, h) t = ReduceSum <keepdims = 0> (k) more = Less (t, ten) }>\n") + kMean),
+                                " k = Add (h, h) t = ReduceSum <keepdims = 0> (k) more = Less (t, ten) }>\n") +
+                        kMean),
        .error = "whether it goes on depends on the data of the model; it must be known when the model is compiled"},
       {.topic = "outputs: other heads, and a sequence among them",
        .save = text(13, "float[2] w = {1, 2}, float[2] v = {1, 1}",

@@ -68,13 +68,19 @@ std::vector<ImporterRow> form_rows() {
        .trained = {"w"},
        .loss = 5},
       {.topic = "weights computed by nodes: ConstantOfShape",
-       .save = text("int64[1] s = {2}, float[2] w = {1, 2}", "c = ConstantOfShape <value = float[1] {3.0}> (s) xc = Mul (x, c) y = Mul (xc, w)"),
+       .save = text("int64[1] s = {2}, float[2] w = {1, 2}",
+                    "c = ConstantOfShape <value = float[1] {3.0}> (s) xc = Mul (x, c) y = Mul (xc, w)"),
        .trained = {"w"},
        .loss = 12},
       {.topic = "weights computed by nodes: views of a root",
        .save = text("float[2,2] w = {1, 2, 3, 4}", "t = Transpose <perm = [1, 0]> (w) i = Identity (t) y = MatMul (x, i)"),
        .trained = {"w"},
        .loss = 13},
+  };
+}
+
+std::vector<ImporterRow> name_rows() {
+  return {
       {.topic = "folded transposes: the name of the module that the node tells",
        .save =
            [](const TempFolder& folder) {
@@ -196,7 +202,7 @@ std::vector<ImporterRow> role_rows() {
 
 std::vector<ImporterRow> parameter_rows() {
   std::vector<ImporterRow> rows = form_rows();
-  for (const auto& more : {tie_rows(), role_rows()}) rows.insert(rows.end(), more.begin(), more.end());
+  for (const auto& more : {name_rows(), tie_rows(), role_rows()}) rows.insert(rows.end(), more.begin(), more.end());
   return rows;
 }
 

@@ -80,8 +80,7 @@ TEST(StoredForm, HalvesAreTrainedInFloatAndWrittenBackAsHalves) {
   export_model(path, folder / "same.onnx", model.graph.parameters, giving(before));
   EXPECT_EQ(load_model(folder / "same.onnx").SerializeAsString(), m.bytes());
   // Rounded to even, up, down, to the largest, and to a subnormal.
-  export_model(path, folder / "out.onnx", model.graph.parameters,
-               giving({1 + 0x1p-11f, 1 + 0x1.8p-11f, -0.1f, 65519, 0x1.1p-24f, -65504}));
+  export_model(path, folder / "out.onnx", model.graph.parameters, giving({1 + 0x1p-11f, 1 + 0x1.8p-11f, -0.1f, 65519, 0x1.1p-24f, -65504}));
   const onnx::ModelProto out = load_model(folder / "out.onnx");
   EXPECT_EQ(saved_tensor(out, "w").data_type(), onnx::TensorProto::FLOAT16);
   EXPECT_THAT(halves_in(saved_tensor(out, "w")), ElementsAre(0x3c00, 0x3c01, 0xae66, 0x7bff, 0x0001, 0xfbff));
@@ -94,8 +93,7 @@ TEST(StoredForm, BrainFloatsToo) {
   EXPECT_THAT(model.report, Contains(HasSubstr("stored as bfloat16")));
   EXPECT_THAT(weights_of(path, model.graph.parameters[0]), ElementsAre(1, 0.333984375f, -2, 65280, std::ldexp(1.0f, -24), 1.5f));
   export_model(path, folder / "out.onnx", model.graph.parameters, giving({1 + 0x1p-8f, 1 + 0x1.8p-7f, 3e38f, -0.1f, 0, 0x1p-133f}));
-  EXPECT_THAT(halves_in(saved_tensor(load_model(folder / "out.onnx"), "w")),
-              ElementsAre(0x3f80, 0x3f82, 0x7f62, 0xbdcd, 0x0000, 0x0001));
+  EXPECT_THAT(halves_in(saved_tensor(load_model(folder / "out.onnx"), "w")), ElementsAre(0x3f80, 0x3f82, 0x7f62, 0xbdcd, 0x0000, 0x0001));
 }
 
 // make_tensor of ONNX's helpers stores halves as numbers of int32_data.
@@ -132,7 +130,9 @@ TEST(StoredForm, AValueThatAHalfCannotHoldNamesItsParameter) {
   const std::string path = half_product().save(folder / "m.onnx");
   const ImportedModel model = import_model(path, samples(2));
   for (const float large : {65520.0f, -1e9f, INFINITY})
-    EXPECT_THAT(message([&] { export_model(path, folder / "out.onnx", model.graph.parameters, giving({0, 0, large, 0, 0, 0})); }),
+    EXPECT_THAT(message([&] {
+                  export_model(path, folder / "out.onnx", model.graph.parameters, giving({0, 0, large, 0, 0, 0}));
+                }),
                 AllOf(HasSubstr("'w'"), HasSubstr("element 2"), HasSubstr("float16 cannot hold"), HasSubstr("bfloat16 or float32")));
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);  // the model alone
 }
