@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/extent.h"
+#include "base/type_name.h"
 #include "graph/onnx/limits.h"
 #include "graph/ops/op_def.h"
 
@@ -45,7 +46,11 @@ std::vector<ValueId> FoldingBuilder::add_multi(OpKind op, std::vector<ValueId> i
   node.attributes = attributes;
   node.origin = build_.origin;
   Cost cost;
-  if (!foldable(node, inputs, cost)) return build_.add_multi(op, std::move(inputs), std::move(attributes));
+  if (!foldable(node, inputs, cost)) {
+    std::vector<ValueId> ids = build_.add_multi(op, std::move(inputs), std::move(attributes));
+    rounded_.note(graph(), graph().nodes.back());
+    return ids;
+  }
   folded_total_ += cost.bytes;
   work_total_ += cost.work;
   std::vector<HostTensor> in, out;
@@ -65,6 +70,9 @@ ValueId FoldingBuilder::constant(HostTensor tensor) {
 ValueId FoldingBuilder::scalar(double value, DType dtype) {
   HostTensor tensor(dtype, {});
   tensor.set(0, value);
+  if (!is_floating(dtype) && tensor.get(0) != value)
+    throw Error(fmt::format("it computes with {}, which {} does not hold; insert a Cast to a floating-point type in front of it", value,
+                            type_name(dtype)));
   return constant(std::move(tensor));
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/onnx/rounded_values.h"
 #include "graph/ops/builder.h"
 
 namespace zeroplan {
@@ -16,7 +17,7 @@ class FoldingBuilder {
   ValueId add(OpKind op, std::vector<ValueId> inputs, Attributes attributes = {});
   std::vector<ValueId> add_multi(OpKind op, std::vector<ValueId> inputs, Attributes attributes = {});
   ValueId constant(HostTensor tensor);
-  ValueId scalar(double value, DType dtype);
+  ValueId scalar(double value, DType dtype);                  // throws Error where an integer type does not hold the value
   int64_t constant_bytes() const { return constant_bytes_; }  // that constants were made of so far
   ValueId ints(const std::vector<int64_t>& values);
   // Contents that a decoder works out, zero-filled: how large they are is up to the file, and refused where it is too much.
@@ -25,6 +26,8 @@ class FoldingBuilder {
   std::vector<int64_t> counting(int64_t count);  // 0, 1, …
   // Number `copy` of a name's copies, from 0: each call counts one more.
   int next_copy(const std::string& name) { return copies_[name]++; }
+
+  RoundedValues& rounded() { return rounded_; }
 
   // These return the operand itself where nothing changes.
   ValueId reshape(ValueId x, const Shape& shape);
@@ -48,6 +51,7 @@ class FoldingBuilder {
   int64_t folded_total_ = 0, constant_bytes_ = 0;
   double work_total_ = 0;
   std::map<std::string, int> copies_;
+  RoundedValues rounded_;
 };
 
 }  // namespace zeroplan

@@ -17,7 +17,8 @@ Term rounded(Term ratio, const Term* zero, DType dtype);
 Term as_integers(Term whole, DType dtype);
 // The same numbers, through which no gradient passes.
 Term detached(Term x);
-// Integers as floating-point numbers. Where as_integers made them, perhaps moved since: what it cast, so that gradients pass.
+// Integers as floating-point numbers. Where as_integers made them, perhaps moved since: what it cast, so that gradients pass
+// (rounded_values.h).
 Term whole_numbers(Term integers, DType dtype);
 
 }  // namespace zeroplan

@@ -1,4 +1,5 @@
 // Order, movement, scatters and constants of every integer type, with the ends of its range.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/type_name.h"
@@ -6,6 +7,8 @@
 
 namespace zeroplan {
 namespace {
+
+using testing::HasSubstr;
 
 TEST(IntegerMoves, PlacesAndOrder) {
   for (const DType dtype : kIntegers) {
@@ -60,6 +63,45 @@ TEST(IntegerMoves, Movement) {
     expect_outputs(OneNode("MatMul").input(x).input(tensor(dtype, {2, 1}, {1, 2})),
                    tensor_of({2, 1}, {low + 2 * high, 1 + 2 * (high / 2 + 1)}), name("MatMul"));
   }
+}
+
+// Operators that cut, join and place: a row each, of x = {low, high, 1, high / 2 + 1} [2,2].
+TEST(IntegerMoves, ShapesAndPlaces) {
+  for (const DType dtype : kIntegers) {
+    const Whole low = lowest(dtype), high = highest(dtype), third = 1, last = high / 2 + 1;
+    const HostTensor x = tensor(dtype, {2, 2}, {low, high, third, last}), planes = x.reshaped({1, 1, 2, 2});
+    const auto check = [&](const OneNode& node, const Shape& shape, const Numbers& numbers, const char* op) {
+      expect_outputs(node, {tensor(dtype, shape, numbers)}, name_of(op, dtype));
+    };
+    check(OneNode("Transpose").input(x), {2, 2}, {low, third, high, last}, "Transpose");
+    check(OneNode("Reshape").input(x).constant(integers({1}, {-1})), {4}, {low, high, third, last}, "Reshape");
+    check(OneNode("Expand").input(x).constant(integers({3}, {2, 1, 1})), {2, 2, 2}, {low, high, third, last, low, high, third, last},
+          "Expand");
+    check(OneNode("Slice").input(x).constant(integers({1}, {1})).constant(integers({1}, {2})), {1, 2}, {third, last}, "Slice");
+    check(OneNode("Split").input(x).outputs(2).set("axis", 1).set("num_outputs", 2), {2, 1}, {low, third}, "Split");
+    check(OneNode("Compress").input(x).constant(booleans({2}, {0, 1})).set("axis", 1), {2, 1}, {high, last}, "Compress");
+    check(OneNode("ReverseSequence").input(x).input(integers({2}, {2, 1})), {2, 2}, {third, high, low, last}, "ReverseSequence");
+    check(OneNode("CenterCropPad").input(x).constant(integers({2}, {1, 4})), {1, 4}, {0, low, high, 0}, "CenterCropPad");
+    check(OneNode("SpaceToDepth").input(planes).set("blocksize", 2), {1, 4, 1, 1}, {low, high, third, last}, "SpaceToDepth");
+    check(OneNode("DepthToSpace").input(x.reshaped({1, 4, 1, 1})).set("blocksize", 2), {1, 1, 2, 2}, {low, high, third, last},
+          "DepthToSpace");
+    OneNode resize = OneNode("Resize").input(planes).absent().absent().constant(integers({4}, {1, 1, 2, 4}));
+    check(resize.set("mode", "nearest"), {1, 1, 2, 4}, {low, low, high, high, third, third, last, last}, "Resize");
+    check(OneNode("Sum").input(x).input(x), {2, 2}, {2 * low, 2 * high, 2, 2 * last}, "Sum");
+    check(OneNode("Gemm").input(x).input(tensor(dtype, {2, 1}, {3, 1})).input(tensor(dtype, {1}, {2})), {2, 1},
+          {3 * low + high + 2, 3 + last + 2}, "Gemm");
+    expect_outputs(OneNode("NonZero").constant(tensor(dtype, {3}, {low, 0, high})),
+                   {integers({1, low == 0 ? 1 : 2}, low == 0 ? std::vector<int64_t>{2} : std::vector<int64_t>{0, 2})},
+                   name_of("NonZero", dtype));
+  }
+}
+
+// A factor that the type cannot hold would be another one.
+TEST(IntegerMoves, FactorsThatAreNoIntegersAreRefused) {
+  const HostTensor x = integers({3}, {1, 2, 3}, DType::i32);
+  EXPECT_THAT(OneNode("Mean").input(x).input(x).refusal(), HasSubstr("computes with 0.5, which int32 does not hold"));
+  EXPECT_THAT(OneNode("HardSigmoid").input(x).refusal(), HasSubstr("computes with 0.2, which int32 does not hold"));
+  EXPECT_THAT(OneNode("Gemm").input(x.reshaped({3, 1})).input(x.reshaped({1, 3})).set("alpha", 0.5).refusal(), HasSubstr("its factor 0.5"));
 }
 
 TEST(IntegerMoves, Scatter) {

@@ -157,6 +157,7 @@ TEST(Quantize, DynamicTakesTheRangeOfItsInput) {
 struct Chain {
   const char* name;
   void (*moves)(ModelBuilder&);  // from "q" to "m"
+  double low = -128;             // of the numbers that keep their gradient
 };
 
 HostTensor gradient_of(const ModelBuilder& model, const HostTensor& x) {
@@ -185,12 +186,16 @@ void add_bytes(ModelBuilder& model, const std::string& name, int8_t value) {
 TEST(Quantize, GradientsPassStraightThroughWithinTheRange) {
   const HostTensor x = reals({8}, {-66.4, -66.8, -64.3, -3, 0.2, 61.1, 61.3, 90});
   const double scale = 0.5, zero = 5;
-  std::vector<bool> inside;
-  for (int64_t i = 0; i < x.count(); ++i) {
-    const double number = std::nearbyint(x.get(i) / scale) + zero;
-    inside.push_back(number >= -128 && number <= 127);
-  }
-  ASSERT_EQ(inside, (std::vector<bool>{true, false, true, true, true, true, false, false}));
+  const auto inside = [&](double low) {
+    std::vector<bool> list;
+    for (int64_t i = 0; i < x.count(); ++i) {
+      const double number = std::nearbyint(x.get(i) / scale) + zero;
+      list.push_back(number >= low && number <= 127);
+    }
+    return list;
+  };
+  ASSERT_EQ(inside(-128), (std::vector<bool>{true, false, true, true, true, true, false, false}));
+  ASSERT_EQ(inside(-124), (std::vector<bool>{false, false, true, true, true, true, false, false}));
   ModelBuilder identity = with_input(x);
   identity.add("Identity", {"x"}, "y");
   const HostTensor weights = gradient_of(identity, x);
@@ -213,6 +218,20 @@ TEST(Quantize, GradientsPassStraightThroughWithinTheRange) {
          m.ints("all", {8}, {0, 1, 2, 3, 4, 5, 6, 7});
          m.add("Gather", {"q", "all"}, "m");
        }},
+      {"clip, whose end keeps it",
+       [](ModelBuilder& m) {
+         add_bytes(m, "least", -124);
+         m.add("Clip", {"q", "least"}, "m");
+       },
+       -124},
+      {"three hundred moves",
+       [](ModelBuilder& m) {
+         m.ints("row", {2}, {1, 8});
+         m.ints("flat", {1}, {8});
+         m.add("Reshape", {"q", "row"}, "t0");
+         for (int i = 0; i < 300; ++i) m.add("Transpose", {"t" + std::to_string(i)}, "t" + std::to_string(i + 1));
+         m.add("Reshape", {"t300", "flat"}, "m");
+       }},
       {"max pool",
        [](ModelBuilder& m) {
          m.ints("planes", {3}, {1, 1, 8});
@@ -230,7 +249,8 @@ TEST(Quantize, GradientsPassStraightThroughWithinTheRange) {
     chain.moves(model);
     model.add("DequantizeLinear", {"m", "s", "z"}, "y");
     const HostTensor gradient = gradient_of(model, x);
-    for (int64_t i = 0; i < x.count(); ++i) EXPECT_NEAR(gradient.get(i), inside[i] ? weights.get(i) : 0, 1e-12) << chain.name << " " << i;
+    for (int64_t i = 0; i < x.count(); ++i)
+      EXPECT_NEAR(gradient.get(i), inside(chain.low)[i] ? weights.get(i) : 0, 1e-12) << chain.name << " " << i;
   }
 }
 
