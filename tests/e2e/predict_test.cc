@@ -129,6 +129,17 @@ TEST_F(DoctorTest, ReportsOnAModelThatTrains) {
   EXPECT_THAT(outcome.output, Not(HasSubstr("!")));
 }
 
+// x·w + b is 4.8e-7 above the kink of Relu: a longer step crosses it.
+TEST_F(DoctorTest, AKinkNearByIsNoFinding) {
+  TinyModel model;
+  model.input("x", DType::f32, {"N", 1}).weight("w", {1}, {1}).weight("b", {1}, {-0.99999952f});
+  model.node("Mul", {"x", "w"}, {"a"}).node("Add", {"a", "b"}, {"c"}).node("Relu", {"c"}, {"d"});
+  model.node("ReduceMean", {"d"}, {"loss"}, {{"keepdims", int64_t{0}}}).output("loss", {}).save(this->model());
+  write_npy(folder_.path() + "/x.npy", HostTensor::of<float>(DType::f32, {4, 1}, {1, 1, 1, 1}));
+  EXPECT_THAT(doctor("--python /no/such/python").output,
+              AllOf(HasSubstr("w: gradient along a random direction"), HasSubstr("nothing found")));
+}
+
 TEST_F(DoctorTest, NamesWhatStandsInTheWay) {
   const Outcome outcome = doctor("--python /no/such/python --loss nothing");
   EXPECT_NE(outcome.code, 0);
