@@ -2,8 +2,8 @@
 
 #include <onnx/checker.h>
 #include <onnx/inliner/inliner.h>
-#include <onnx/shape_inference/implementation.h>
 #include <onnx/onnx_pb.h>
+#include <onnx/shape_inference/implementation.h>
 #include <xxhash.h>
 
 #include <algorithm>
