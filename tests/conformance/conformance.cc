@@ -37,7 +37,7 @@ constexpr std::array<Reason, 6> kReasons = {{
     {"downsample_scales_cubic_align_corners", kLength},
     {"downsample_scales_linear_align_corners", kLength},
     {"STRING", kStrings},
-    {"strnormalizer", kStrings},
+    {"strnorm", kStrings},
 }};
 
 std::string reason_of(const std::string& name) {
