@@ -23,6 +23,13 @@ int64_t ceil_div(int64_t a, int64_t b) {
   return a / b + (a % b != 0);
 }
 
+int64_t truncated_int(double x) { return x >= -0x1p63 && x < 0x1p63 ? static_cast<int64_t>(x) : INT64_MIN; }
+
+int64_t checked_int(double x) {
+  if (!(x >= -0x1p63 && x < 0x1p63)) throw Error(fmt::format("{} is no number of 64 bits", x));
+  return static_cast<int64_t>(x);
+}
+
 int64_t round_up(int64_t a, int64_t b) { return checked_mul(ceil_div(a, b), b); }
 
 }  // namespace zeroplan

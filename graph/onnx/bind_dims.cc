@@ -7,6 +7,8 @@
 #include <fmt/ranges.h>
 
 #include "base/counted.h"
+#include "base/error.h"
+#include "base/extent.h"
 
 namespace zeroplan {
 namespace {
@@ -134,10 +136,14 @@ std::vector<std::string> dim_texts(const OnnxValueInfo& input) {
   return texts;
 }
 
+bool is_item(const std::string& name, const std::string& sequence) { return name.rfind(sequence + "[", 0) == 0 && name.back() == ']'; }
+
 // The symbols of inputs that are constants are their sizes.
 void bind_constants(const OnnxGraph& graph, const ImportOptions& options, BoundDims& out) {
   for (const auto& [name, value] : options.bind) {
-    const auto input = std::find_if(graph.inputs.begin(), graph.inputs.end(), [&](const auto& i) { return i.name == name; });
+    const auto input = std::find_if(graph.inputs.begin(), graph.inputs.end(),
+                                    [&](const auto& i) { return i.name == name || (i.item_type != 0 && is_item(name, i.name)); });
+    if (input != graph.inputs.end() && input->item_type != 0) continue;
     if (input == graph.inputs.end()) {
       out.problems.push_back(fmt::format("--bind {}: the model has no such input", name));
       continue;
@@ -153,11 +159,26 @@ void bind_constants(const OnnxGraph& graph, const ImportOptions& options, BoundD
   }
 }
 
-// What data is read for.
+std::string what_is_no_tensor(const OnnxValueInfo& input) {
+  if (input.item_type == 0) return fmt::format("input '{}' is not a tensor, which is not supported", input.name);
+  return fmt::format("input '{0}' is a sequence, which must be known when the model is compiled; state its items: --bind {0}=…",
+                     input.name);
+}
+
+void check_size(const BoundInput& input, BoundDims& out) {
+  try {
+    extent(input.shape);
+  } catch (const Error& error) {
+    out.problems.push_back(fmt::format("input '{}': {}", input.name, error.message()));
+  }
+}
+
+// What data is read for. An optional that is not bound is nothing.
 OnnxGraph without_constants(const OnnxGraph& graph, const ImportOptions& options) {
   OnnxGraph rest;
   for (const OnnxValueInfo& input : graph.inputs)
-    if (!options.bind.count(input.name)) rest.inputs.push_back(input);
+    if (!options.bind.count(input.name) && !input.optional && (input.item_type == 0 || !bound_items(input, options.bind)))
+      rest.inputs.push_back(input);
   return rest;
 }
 
@@ -180,6 +201,23 @@ std::optional<HostTensor> bound_constant(const OnnxValueInfo& input, const HostT
   return value.reshaped(shape);
 }
 
+std::optional<std::vector<HostTensor>> bound_items(const OnnxValueInfo& input, const std::map<std::string, HostTensor>& bind) {
+  std::vector<HostTensor> items;
+  for (auto item = bind.find(fmt::format("{}[0]", input.name)); item != bind.end();
+       item = bind.find(fmt::format("{}[{}]", input.name, items.size())))
+    items.push_back(item->second);
+  const auto whole = bind.find(input.name);
+  if (whole == bind.end() || !items.empty()) return items.empty() ? std::nullopt : std::optional(items);
+  const HostTensor& all = whole->second;
+  const int64_t count = all.shape().empty() ? 0 : all.shape()[0];
+  for (int64_t i = 0; i < count; ++i) {
+    HostTensor item(all.dtype(), Shape(all.shape().begin() + 1, all.shape().end()));
+    std::copy_n(all.data() + i * item.bytes(), item.bytes(), item.mutable_data());
+    items.push_back(std::move(item));
+  }
+  return items;
+}
+
 BoundDims bind_dims(const OnnxGraph& whole, const ImportOptions& options, const std::string& labels) {
   BoundDims out;
   bind_constants(whole, options, out);
@@ -194,13 +232,14 @@ BoundDims bind_dims(const OnnxGraph& whole, const ImportOptions& options, const 
   for (const OnnxValueInfo& input : graph.inputs) {
     BoundInput bound{input.name, input.type, {}, sample_axis(input, out, options)};
     if (input.type == 0)
-      out.problems.push_back(fmt::format("input '{}' is not a tensor, which is not supported", input.name));
+      out.problems.push_back(what_is_no_tensor(input));
     else if (!input.ranked)
       out.problems.push_back(fmt::format("input '{}' has no stated rank; export it with a shape", input.name));
     for (const OnnxDim& dim : input.dims) {
       const auto found = out.symbols.find(dim.symbol);
       bound.shape.push_back(dim.symbol.empty() ? dim.value : found == out.symbols.end() ? 1 : found->second);
     }
+    check_size(bound, out);
     out.inputs.push_back(std::move(bound));
   }
   return out;

@@ -118,8 +118,7 @@ class BuiltIn {
 
   // [rows]: x [rows, classes] at the label, 0 where it is ignored.
   ValueId picked(ValueId x) {
-    std::vector<int64_t> numbers = all_axes(static_cast<size_t>(classes_));
-    const ValueId columns = build_.cast(build_.ints(numbers), build_.dtype(labels_));
+    const ValueId columns = build_.cast(build_.ints(build_.counting(classes_)), build_.dtype(labels_));
     const ValueId chosen = build_.add(OpKind::equal, {build_.reshape(labels_, {rows_, 1}), columns});
     return reduce(OpKind::reduce_sum, where(chosen, x, number(0)), {1});
   }

@@ -37,12 +37,16 @@ class DecodeContext {
   // Contents of an operand that must be known at import; `what` names it.
   const HostTensor& constant(int i, std::string_view what) const;
   std::vector<int64_t> ints(int i, std::string_view what) const { return constant(i, what).cast(DType::i64).to_ints(); }
+  // The same, of one element.
+  double number(int i, std::string_view what) const;
+  int64_t integer(int i, std::string_view what) const;
 
   int64_t attr_int(const char* name, int64_t otherwise) const;
   double attr_float(const char* name, double otherwise) const;
   std::string attr_string(const char* name, const std::string& otherwise) const;
   std::vector<int64_t> attr_ints(const char* name) const;                 // empty where absent
   int64_t axis(const char* name, int64_t otherwise, int64_t rank) const;  // normalised
+  int attr_type(const char* name, int otherwise) const;                   // TensorProto.DataType
 
  private:
   std::vector<ValueId> inputs_, outputs_;
@@ -80,6 +84,8 @@ void add_normalize_decoders(DecoderTable& table);
 void add_optimizer_decoders(DecoderTable& table);
 void add_pad_decoders(DecoderTable& table);
 void add_pool_decoders(DecoderTable& table);
+void add_quantize_decoders(DecoderTable& table);
+void add_quantized_product_decoders(DecoderTable& table);
 void add_random_decoders(DecoderTable& table);
 void add_recurrent_decoders(DecoderTable& table);
 void add_resize_decoders(DecoderTable& table);

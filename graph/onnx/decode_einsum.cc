@@ -140,8 +140,8 @@ class Einsum {
     order.push_back(static_cast<int64_t>(k));
     to.push_back(many * many);
     const ValueId flat = c_.build.reshape(c_.build.transpose(term.value, order), to);
-    std::vector<int64_t> places;
-    for (int64_t n = 0; n < many; ++n) places.push_back(n * (many + 1));
+    std::vector<int64_t> places = c_.build.counting(many);
+    for (int64_t& place : places) place *= many + 1;
     return {take(c_.build, flat, static_cast<int64_t>(to.size()) - 1, places), rest + term.labels[i]};
   }
 

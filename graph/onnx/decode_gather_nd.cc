@@ -46,7 +46,7 @@ void gather_nd(DecodeContext& c) {
 
 // An index below 0 counts from the end; one outside gives a row of the second value alone.
 void one_hot(DecodeContext& c) {
-  const int64_t depth = c.constant(1, "depth").cast(DType::i64).to_ints().at(0);
+  const int64_t depth = c.integer(1, "depth");
   const int64_t axis = c.axis("axis", -1, c.rank(0) + 1);
   if (depth < 1) throw Error(fmt::format("its depth is {}", depth));
   Arithmetic a(c.build);
@@ -54,8 +54,7 @@ void one_hot(DecodeContext& c) {
   Shape shape = c.shape(0);
   shape.insert(shape.begin() + axis, 1);
   const ValueId index = c.build.reshape(a.choose(a.below(given, 0), a.plus(given, static_cast<double>(depth)), given), shape);
-  std::vector<int64_t> classes(depth);
-  std::iota(classes.begin(), classes.end(), 0);
+  const std::vector<int64_t> classes = c.build.counting(depth);
   Shape along(shape.size(), 1);
   along[axis] = depth;
   const ValueId hit = a.equal(index, c.build.reshape(c.build.ints(classes), along));
@@ -76,17 +75,15 @@ void compress(DecodeContext& c) {
 
 void reverse_sequence(DecodeContext& c) {
   const int64_t batch_axis = c.attr_int("batch_axis", 1), time_axis = c.attr_int("time_axis", 0);
-  if (batch_axis + time_axis != 1 || batch_axis * time_axis != 0 || c.rank(0) < 2)
-    throw Error(fmt::format("batch axis {} and time axis {} are not 0 and 1", batch_axis, time_axis));
+  const bool known = (batch_axis == 0 && time_axis == 1) || (batch_axis == 1 && time_axis == 0);
+  if (!known || c.rank(0) < 2) throw Error(fmt::format("batch axis {} and time axis {} are not 0 and 1", batch_axis, time_axis));
   std::vector<int64_t> order(c.rank(0));
   std::iota(order.begin(), order.end(), 0);
   std::swap(order[0], order[batch_axis]);
   const ValueId x = c.build.transpose(c.in(0), order);  // its own inverse
   const Shape shape = c.build.shape(x);
   Arithmetic a(c.build);
-  std::vector<int64_t> steps(shape[1]);
-  std::iota(steps.begin(), steps.end(), 0);
-  const ValueId time = c.build.reshape(c.build.ints(steps), {1, shape[1]});
+  const ValueId time = c.build.reshape(c.build.ints(c.build.counting(shape[1])), {1, shape[1]});
   const ValueId length = c.build.reshape(c.build.cast(c.in(1), DType::i64), {shape[0], 1});
   const ValueId place = a.choose(a.less(time, length), a.sub(a.plus(length, -1), time), time);
   c.out(0, c.build.transpose(a.gather_rows(x, place), order));

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "graph/onnx/graph_decoder.h"
+#include "graph/onnx/limits.h"
 #include "graph/ops/backward.h"
 #include "graph/ops/op_def.h"
 
@@ -33,15 +34,9 @@ bool makes_any(const OnnxNode& node, const std::vector<std::string>& names) {
   return std::find_first_of(node.outputs.begin(), node.outputs.end(), names.begin(), names.end()) != node.outputs.end();
 }
 
-ValueId ones_like(Builder& build, ValueId y) {
-  HostTensor one(build.dtype(y), build.shape(y));
-  for (int64_t i = 0; i < one.count(); ++i) one.set(i, 1.0);
-  return build.constant(std::move(one));
-}
-
-ValueId zeros_like(Builder& build, ValueId x) {
+ValueId filled_like(Builder& build, ValueId x, double value) {
   return build.add(OpKind::fill, {},
-                   {{Attr::value, 0.0}, {Attr::shape, build.shape(x)}, {Attr::dtype, std::string(dtype_name(build.dtype(x)))}});
+                   {{Attr::value, value}, {Attr::shape, build.shape(x)}, {Attr::dtype, std::string(dtype_name(build.dtype(x)))}});
 }
 
 // Gradients of `y` for each of `leaves`.
@@ -51,15 +46,15 @@ std::vector<ValueId> gradients(Graph& graph, const std::string& origin, ValueId 
   std::vector<bool> wanted(graph.values.size(), false);
   for (const ValueId leaf : leaves) wanted[leaf] = true;
   std::map<ValueId, ValueId> found;
-  if (wanted[y]) found[y] = ones_like(build, y);
+  if (wanted[y]) found[y] = filled_like(build, y, 1);
   Backward backward(graph, build, wanted, y);
   for (const Node* node : backward.without_gradient())
     throw Error(fmt::format("node '{}' ({}) on the way has no gradient", node->origin, op_name(node->op)));
-  if (!wanted[y] && backward.any()) backward.run(ones_like(build, y), [&](ValueId leaf, ValueId gradient) { found[leaf] = gradient; });
+  if (!wanted[y] && backward.any()) backward.run(filled_like(build, y, 1), [&](ValueId leaf, ValueId gradient) { found[leaf] = gradient; });
   std::vector<ValueId> results;
   for (const ValueId leaf : leaves) {
     const auto gradient = found.find(leaf);
-    results.push_back(gradient == found.end() ? zeros_like(build, leaf) : gradient->second);
+    results.push_back(gradient == found.end() ? filled_like(build, leaf, 0) : gradient->second);
   }
   return results;
 }
@@ -95,6 +90,8 @@ void GraphDecoder::decode_gradient(const OnnxNode& node, const std::vector<Value
   const ValueId y = as_named ? find(target) : evaluate_again(node, named, leaves, target);
   if (y == kNone) throw Error(fmt::format("'{}', which it is the gradient of, is not computed before it", target));
   leaves.resize(xs.size());
+  if (build_.graph().nodes.size() > kMaxUnrolledNodes)
+    throw Error(fmt::format("the graph has more than {} nodes here, too many to take gradients of", kMaxUnrolledNodes));
   const std::vector<ValueId> results = gradients(build_.graph(), node.label(), y, leaves);
   for (size_t i = 0; i < node.outputs.size() && i < results.size(); ++i) bind(node.outputs[i], results[i]);
 }
@@ -107,7 +104,9 @@ ValueId GraphDecoder::evaluate_again(const OnnxNode& node, const std::vector<std
   if (own == nodes.end()) throw Error("its inputs are not the values that it names, which is supported in the main graph alone");
   const std::vector<bool> needed = needed_nodes(model_.graph, {target});
   std::set<std::string> changed(names.begin(), names.end());
-  scopes_.emplace_back();
+  if (gradient_depth_ == kMaxBodyDepth) throw Error(fmt::format("Gradients that evaluate again nest deeper than {}", kMaxBodyDepth));
+  const Nested nested(gradient_depth_);
+  const Scope scope(*this);
   for (size_t i = 0; i < names.size(); ++i) scopes_.back()[names[i]] = inputs[i];
   for (auto i = 0; nodes.begin() + i != own; ++i) {
     if (!needed[i] || !depends(nodes[i], changed) || makes_any(nodes[i], names)) continue;
@@ -115,9 +114,7 @@ ValueId GraphDecoder::evaluate_again(const OnnxNode& node, const std::vector<std
       if (!output.empty()) changed.insert(output);
     decode_node(nodes[i]);
   }
-  const ValueId y = find(target);
-  scopes_.pop_back();
-  return y;
+  return find(target);
 }
 
 }  // namespace zeroplan

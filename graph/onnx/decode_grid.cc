@@ -175,10 +175,10 @@ void grid_sample(DecodeContext& c) {
 }
 
 // Homogeneous places of the pixels in [-1, 1], the last axis first: [M, axes + 1].
-HostTensor pixel_places(const Shape& sizes, bool align_corners, DType dtype) {
+HostTensor pixel_places(FoldingBuilder& build, const Shape& sizes, bool align_corners, DType dtype) {
   const auto axes = static_cast<int64_t>(sizes.size());
   const Strides strides = contiguous_strides(sizes);
-  HostTensor out(dtype, {elements(sizes), axes + 1});
+  HostTensor out = build.table(dtype, {elements(sizes), axes + 1});
   for (int64_t n = 0; n < elements(sizes); ++n) {
     for (int64_t i = 0; i < axes; ++i) {
       const double at = static_cast<double>(n / strides[i] % sizes[i]), size = static_cast<double>(sizes[i]);
@@ -196,7 +196,7 @@ void affine_grid(DecodeContext& c) {
   const auto axes = static_cast<int64_t>(spatial.size());
   if (axes < 1 || theta != Shape{size[0], axes, axes + 1})
     throw Error(fmt::format("theta {} does not fit size {}", to_string(theta), to_string(size)));
-  const ValueId places = c.build.constant(pixel_places(spatial, c.attr_int("align_corners", 0) != 0, c.build.dtype(c.in(0))));
+  const ValueId places = c.build.constant(pixel_places(c.build, spatial, c.attr_int("align_corners", 0) != 0, c.build.dtype(c.in(0))));
   const ValueId grid = c.build.add(OpKind::matmul, {places, c.build.transpose(c.in(0), {0, 2, 1})});
   Shape to = {theta[0]};
   to.insert(to.end(), spatial.begin(), spatial.end());

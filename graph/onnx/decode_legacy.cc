@@ -91,9 +91,10 @@ void batch_normalization(DecodeContext& c) {
 
 // Scale and bias for each group.
 void group_normalization(DecodeContext& c) {
-  const int64_t groups = c.attr_int("num_groups", 0), channels = c.shape(0).at(1);
+  if (c.rank(0) < 2) throw Error(fmt::format("its input {} has no channels", to_string(c.shape(0))));
+  const int64_t groups = c.attr_int("num_groups", 0), channels = c.shape(0)[1];
   if (groups <= 0 || channels % groups != 0) throw Error(fmt::format("{} channels cannot be parted into {} groups", channels, groups));
-  std::vector<int64_t> group_of(channels);
+  std::vector<int64_t> group_of = c.build.list(channels);
   for (int64_t i = 0; i < channels; ++i) group_of[i] = i / (channels / groups);
   const ValueId indices = c.build.ints(group_of);
   std::vector<ValueId> inputs = {c.in(0)};

@@ -89,9 +89,9 @@ void skip_rms_norm(DecodeContext& c) { skip_norm(c, "RMSNormalization", {c.in(2)
 // The second output are the lengths along the axis.
 void concat_training(DecodeContext& c) {
   const int64_t axis = c.axis("axis", 0, c.rank(0));
+  c.out(0, c.build.add(OpKind::concat, operands(c), {{Attr::axis, axis}}));
   std::vector<int64_t> lengths;
   for (int i = 0; i < c.count(); ++i) lengths.push_back(c.shape(i)[axis]);
-  c.out(0, c.build.add(OpKind::concat, operands(c), {{Attr::axis, axis}}));
   c.out(1, c.build.ints(lengths));
 }
 
@@ -119,7 +119,7 @@ void cross_entropy_internal(DecodeContext& c) {
   if (c.has(3)) {
     OnnxAttribute ignored;
     ignored.name = "ignore_index";
-    ignored.i = c.constant(3, "ignore_index").cast(DType::i64).to_ints().at(0);
+    ignored.i = c.integer(3, "ignore_index");
     more.push_back(ignored);
   }
   std::vector<ValueId> inputs = operands(c);

@@ -86,7 +86,7 @@ void layer_norm_grad(DecodeContext& c) {
 // dy, mask, ratio → dy·mask / (1 - ratio)
 void dropout_grad(DecodeContext& c) {
   const DType dtype = c.build.dtype(c.in(0));
-  const double ratio = c.has(2) ? c.constant(2, "ratio").get(0) : 0.5;
+  const double ratio = c.has(2) ? c.number(2, "ratio") : 0.5;
   const ValueId kept = c.build.add(OpKind::where, {c.in(1), c.in(0), c.build.scalar(0, dtype)});
   c.out(0, c.build.add(OpKind::mul, {kept, c.build.scalar(1 / (1 - ratio), dtype)}));
 }
@@ -107,9 +107,7 @@ EntropyTerms entropy_terms(DecodeContext& c, ValueId log_probabilities, ValueId 
   const DType dtype = c.build.dtype(log_probabilities);
   const int64_t rows = c.build.shape(log_probabilities)[0], classes = c.build.shape(log_probabilities)[1];
   const ValueId zero = c.build.scalar(0, dtype), one = c.build.scalar(1, dtype);
-  std::vector<int64_t> numbers(classes);
-  std::iota(numbers.begin(), numbers.end(), 0);
-  const ValueId chosen = c.build.add(OpKind::equal, {c.build.reshape(labels, {rows, 1}), c.build.ints(numbers)});
+  const ValueId chosen = c.build.add(OpKind::equal, {c.build.reshape(labels, {rows, 1}), c.build.ints(c.build.counting(classes))});
   const ValueId softmax = c.build.add(OpKind::exp, {log_probabilities});
   const ValueId difference = c.build.add(OpKind::sub, {softmax, c.build.add(OpKind::where, {chosen, one, zero})});
   if (!ignored) return {difference, c.build.broadcast(c.build.reshape(one, {1, 1}), {rows, 1})};
@@ -124,8 +122,9 @@ void cross_entropy_grad(DecodeContext& c) {
   if (reduction != "mean" && reduction != "sum") throw Error(fmt::format("reduction '{}' is not supported", reduction));
   int64_t ignored = c.attr_int("ignore_index", 0);
   const bool has_ignored = c.has(4) || c.node.find("ignore_index");
-  if (c.has(4)) ignored = c.ints(4, "ignore_index").at(0);
+  if (c.has(4)) ignored = c.integer(4, "ignore_index");
   const Shape s = c.shape(1);
+  if (s.size() < 2) throw Error("its log-probabilities need a class axis 1");
   std::vector<int64_t> classes_last(s.size()), back(s.size());
   std::iota(classes_last.begin(), classes_last.end(), 0);
   classes_last.erase(classes_last.begin() + 1);

@@ -1,5 +1,6 @@
 // LayerNormalization and RMSNormalization over any trailing axes.
 #include "base/error.h"
+#include "graph/onnx/decode_powers.h"
 #include "graph/onnx/terms.h"
 #include "graph/ops/rules.h"
 
@@ -37,11 +38,7 @@ Term flat_factor(DecodeContext& c, int input, const Rows& r) {
 }
 
 // One factor for each column, where the node's own comes later.
-Term ones(DecodeContext& c, const Rows& r) {
-  HostTensor one(c.build.dtype(c.in(0)), {r.columns});
-  for (int64_t i = 0; i < r.columns; ++i) one.set(i, 1);
-  return {c.build, c.build.constant(std::move(one))};
-}
+Term ones(DecodeContext& c, const Rows& r) { return {c.build, filled(c, r.columns, 1, c.build.dtype(c.in(0)))}; }
 
 // Mean and inverse deviation as outputs: formulas of their own, through which gradients go.
 void statistics(DecodeContext& c, const Rows& r, double epsilon) {

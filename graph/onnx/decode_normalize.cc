@@ -10,6 +10,10 @@
 
 namespace zeroplan {
 
+ValueId filled(DecodeContext& c, int64_t count, double value, DType dtype) {
+  return c.build.add(OpKind::fill, {}, {{Attr::value, value}, {Attr::shape, Shape{count}}, {Attr::dtype, std::string(dtype_name(dtype))}});
+}
+
 ValueId absolute_power(DecodeContext& c, ValueId x, double p) {
   if (p == 2) return c.build.add(OpKind::mul, {x, x});
   const ValueId size = c.build.add(OpKind::abs, {x});
@@ -72,6 +76,8 @@ void batch_norm(DecodeContext& c) {
     c.out(2, c.in(4));
     return;
   }
+  for (int i = 3; i < 5; ++i)
+    if (c.rank(i) != 1) throw Error(fmt::format("its running statistics of shape {} need one axis, of channels", to_string(c.shape(i))));
   const std::vector<ValueId> y =
       c.build.add_multi(OpKind::batch_norm, {c.in(0), c.in(1), c.in(2)}, {{Attr::epsilon, c.attr_float("epsilon", 1e-5)}});
   c.out(0, y[0]);
@@ -86,7 +92,7 @@ ValueId normalized_rows(DecodeContext& c, int64_t rows) {
   const ValueId x = c.in(0);
   const Shape shape = c.shape(0);
   const int64_t columns = elements(shape) / std::max<int64_t>(rows, 1);
-  const ValueId ones = c.build.constant(HostTensor::of(c.build.dtype(x), {columns}, std::vector<double>(columns, 1)));
+  const ValueId ones = filled(c, columns, 1, c.build.dtype(x));
   const std::vector<ValueId> y =
       c.build.add_multi(OpKind::layer_norm, {c.build.reshape(x, {rows, columns}), ones}, {{Attr::epsilon, c.attr_float("epsilon", 1e-5)}});
   return c.build.reshape(y[0], shape);
@@ -110,7 +116,7 @@ ValueId spread_over_groups(DecodeContext& c, int input, int64_t groups, int64_t 
 
 void group_norm(DecodeContext& c) {
   const int64_t groups = c.attr_int("num_groups", 0), rank = c.rank(0);
-  if (rank < 2 || groups < 1 || c.shape(0)[1] % groups != 0)
+  if (rank < 2 || groups < 1 || groups > c.shape(0)[1] || c.shape(0)[1] % groups != 0)
     throw Error(fmt::format("{} groups do not fit its input {}", groups, to_string(c.shape(0))));
   const int64_t channels = c.shape(0)[1];
   const ValueId scale = spread_over_groups(c, 1, groups, channels), shift = spread_over_groups(c, 2, groups, channels);

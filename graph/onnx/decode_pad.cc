@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/extent.h"
 #include "graph/onnx/decode.h"
 #include "graph/onnx/take.h"
 
@@ -32,6 +33,8 @@ Padding padding_of(const DecodeContext& c) {
   if (pads.size() != 2 * axes.size()) throw Error(fmt::format("{} pads for {} axes", pads.size(), axes.size()));
   const std::vector<int64_t> none(c.rank(0), 0);
   Padding p{none, none};
+  for (const int64_t pad : pads)
+    if (pad < -kMaxExtent || pad > kMaxExtent) throw Error(fmt::format("a padding of {} is not supported", pad));
   for (size_t i = 0; i < axes.size(); ++i) {
     p.before[axes[i]] = pads[i];
     p.behind[axes[i]] = pads[axes.size() + i];
@@ -102,8 +105,8 @@ ValueId pad_by_places(FoldingBuilder& build, ValueId x, const Padding& p, const 
     const int64_t size = build.shape(x)[axis];
     if (p.before[axis] == 0 && p.behind[axis] == 0) continue;
     if (size == 0) throw Error(fmt::format("axis {} of {} has nothing to repeat", axis, to_string(build.shape(x))));
-    std::vector<int64_t> places;
-    for (int64_t at = -p.before[axis]; at < size + p.behind[axis]; ++at) places.push_back(mirrored(mode, at, size));
+    std::vector<int64_t> places = build.list(p.before[axis] + size + p.behind[axis]);
+    for (size_t i = 0; i < places.size(); ++i) places[i] = mirrored(mode, static_cast<int64_t>(i) - p.before[axis], size);
     x = take(build, x, static_cast<int64_t>(axis), places);
   }
   return x;
@@ -115,7 +118,7 @@ void pad(DecodeContext& c) {
   const ValueId x = crop(c.build, c.in(0), p);
   if (mode == "reflect" || mode == "edge" || mode == "wrap") return c.out(0, pad_by_places(c.build, x, p, mode));
   if (mode != "constant") throw Error(fmt::format("mode '{}' is unknown", mode));
-  const bool zero = !c.has(2) || (c.build.is_constant(c.in(2)) && c.constant(2, "value").get(0) == 0);
+  const bool zero = !c.has(2) || (c.build.is_constant(c.in(2)) && c.number(2, "value") == 0);
   if (zero) return c.out(0, pad_zeros(c.build, x, p));
   c.out(0, pad_value(c.build, x, p, c.build.reshape(c.build.cast(c.in(2), c.build.dtype(x)), {})));
 }
@@ -126,6 +129,7 @@ void center_crop_pad(DecodeContext& c) {
   if (wanted.size() != axes.size()) throw Error(fmt::format("shape {} has not one entry for each axis", to_string(wanted)));
   const std::vector<int64_t> none(c.rank(0), 0);
   Padding p{none, none};
+  extent(wanted);  // throws
   for (size_t i = 0; i < axes.size(); ++i) {
     const int64_t more = wanted[i] - c.shape(0)[axes[i]], size = std::abs(more);
     p.before[axes[i]] = more < 0 ? -(size / 2) : size / 2;

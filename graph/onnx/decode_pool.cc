@@ -4,9 +4,12 @@
 
 #include <fmt/format.h>
 
+#include "base/checked.h"
 #include "base/error.h"
+#include "base/extent.h"
 #include "graph/onnx/decode_powers.h"
 #include "graph/onnx/decode_windows.h"
+#include "graph/onnx/quantize.h"
 
 namespace zeroplan {
 namespace {
@@ -50,44 +53,35 @@ void max_pool(DecodeContext& c) {
   const Shape x = c.shape(0);
   const DType dtype = c.build.dtype(c.in(0));
   // Integers of 8 bits are exact in floating point.
-  const ValueId from = is_floating(dtype) ? c.in(0) : c.build.cast(c.in(0), c.precision);
-  const std::vector<ValueId> y = c.build.add_multi(OpKind::max_pool, {from}, pool_attributes(pool_windows(c), x));
-  c.out(0, c.build.cast(y[0], dtype));
+  const Term from = is_floating(dtype) ? term(c, 0) : whole_numbers(term(c, 0), c.precision);
+  const std::vector<ValueId> y = c.build.add_multi(OpKind::max_pool, {from.id()}, pool_attributes(pool_windows(c), x));
+  const Term largest(c.build, y[0]);
+  result(c, is_floating(dtype) ? largest : as_integers(largest, dtype));
   if (c.wants(1)) c.out(1, c.attr_int("storage_order", 0) != 0 ? column_major(c, y[1], x) : y[1]);
 }
 
-// Per result and axis: places of its window inside [-margin before, size + margin behind).
-std::vector<int64_t> window_counts(const SlidingWindows& w, const Shape& x, size_t axis, bool with_pads) {
-  const int64_t before = w.pads[axis], end = x[2 + axis] + (with_pads ? w.pads[w.kernel.size() + axis] : 0),
-                begin = with_pads ? -before : 0;
-  std::vector<int64_t> counts;
-  for (int64_t o = 0; o < w.out[axis]; ++o) {
-    int64_t count = 0;
-    for (int64_t t = 0; t < w.kernel[axis]; ++t) {
-      const int64_t at = o * w.strides[axis] - before + t * w.dilations[axis];
-      count += at >= begin && at < end;
-    }
-    counts.push_back(count);
-  }
-  return counts;
-}
-
+// Do all windows lie within x, or within x and its padding? The first and the last reach furthest.
 bool whole_windows(const SlidingWindows& w, const Shape& x, bool with_pads) {
-  for (size_t axis = 0; axis < w.kernel.size(); ++axis)
-    for (const int64_t count : window_counts(w, x, axis, with_pads))
-      if (count != w.kernel[axis]) return false;
+  for (size_t axis = 0; axis < w.kernel.size(); ++axis) {
+    const int64_t begin = with_pads ? -w.pads[axis] : 0, end = x[2 + axis] + (with_pads ? w.pads[w.kernel.size() + axis] : 0);
+    const int64_t last = w.begin(axis, w.out[axis] - 1) + w.extent(axis) - 1;
+    if (w.begin(axis, 0) < begin || last >= end) return false;
+  }
   return true;
 }
 
-// Places of each window, [1,1,…], where they are fewer than its size.
+// Places of each window within x and its padding, [1,1,…], where they are fewer than its size.
 ValueId divided_by_counts(DecodeContext& c, ValueId sums, const SlidingWindows& w, const Shape& x) {
   for (size_t axis = 0; axis < w.kernel.size(); ++axis) {
-    const std::vector<int64_t> counts = window_counts(w, x, axis, true);
     Shape shape(x.size(), 1);
     shape[2 + axis] = w.out[axis];
-    std::vector<double> factors;
-    for (const int64_t count : counts) factors.push_back(static_cast<double>(w.kernel[axis]) / static_cast<double>(count));
-    sums = combine(c, OpKind::mul, sums, c.build.constant(HostTensor::of(c.build.dtype(sums), shape, factors)));
+    HostTensor factors = c.build.table(c.build.dtype(sums), shape);
+    const int64_t end = x[2 + axis] + w.pads[w.kernel.size() + axis];
+    for (int64_t o = 0; o < w.out[axis]; ++o) {
+      const int64_t room = end - w.begin(axis, o), count = room <= 0 ? 0 : std::min(w.kernel[axis], (room - 1) / w.dilations[axis] + 1);
+      factors.set(o, static_cast<double>(w.kernel[axis]) / static_cast<double>(count));
+    }
+    sums = combine(c, OpKind::mul, sums, c.build.constant(std::move(factors)));
   }
   return sums;
 }
@@ -134,7 +128,7 @@ Shape unpooled_shape(const DecodeContext& c) {
   const std::vector<int64_t> kernel = window_list(c, "kernel_shape", count, 1, 1), strides = window_list(c, "strides", count, 1, 1),
                              pads = window_list(c, "pads", 2 * count, 0, 0);
   for (size_t i = 0; i < count; ++i) {
-    shape[2 + i] = (shape[2 + i] - 1) * strides[i] + kernel[i] - pads[i] - pads[count + i];
+    shape[2 + i] = checked_add(checked_mul(shape[2 + i] - 1, strides[i]), kernel[i] - pads[i] - pads[count + i]);
     if (shape[2 + i] < 1) throw Error(fmt::format("its result would have the shape {}", to_string(shape)));
   }
   return shape;
@@ -143,6 +137,7 @@ Shape unpooled_shape(const DecodeContext& c) {
 // Where windows overlap, an element may be named by several of them, with one value: the mean of those.
 void max_unpool(DecodeContext& c) {
   const Shape inferred = unpooled_shape(c);
+  extent(inferred);  // throws
   const int64_t count = elements(c.shape(0));
   const Attributes table = {{Attr::axis, int64_t{0}}, {Attr::shape, Shape{elements(inferred)}}};
   const ValueId indices = c.build.reshape(c.in(1), {count}), x = c.build.reshape(c.in(0), {count}), one = number(c, 1, x);
@@ -166,7 +161,7 @@ void lrn(DecodeContext& c) {
   const ValueId x = c.in(0);
   const Shape shape = c.shape(0);
   const int64_t size = c.attr_int("size", 0);
-  if (shape.size() < 2 || size < 1) throw Error("it needs channels and a size of 1 or more");
+  if (shape.size() < 2 || size < 1 || size > kMaxExtent) throw Error("it needs channels and a sound size");
   const int64_t before = (size - 1) / 2, after = size - 1 - before;
   const Attributes windows = {{Attr::kernel_shape, Shape{size, 1}},
                               {Attr::strides, Shape{1, 1}},

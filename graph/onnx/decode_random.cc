@@ -1,7 +1,6 @@
 // Dropout, and operators that draw random numbers. A node's numbers are told from another's by the name of its output in the model.
 #include <xxhash.h>
 
-#include <algorithm>
 #include <limits>
 #include <numbers>
 
@@ -18,16 +17,9 @@ constexpr int64_t kMaxClasses = 4096;  // of Multinomial, which needs the square
 
 // Stable over runs, machines and versions. A node that is there several times (an unrolled loop) draws other numbers each time.
 int64_t next_key(const DecodeContext& c, const char* purpose) {
-  const Graph& graph = c.build.graph();
-  const auto taken = [&](int64_t key) {
-    return std::any_of(graph.nodes.begin(), graph.nodes.end(),
-                       [&](const Node& node) { return node.attributes.has(Attr::key) && node.attributes.get_int(Attr::key) == key; });
-  };
-  for (int copy = 0;; ++copy) {
-    const std::string name = fmt::format("{}\n{}\n{}", c.node.outputs.at(0), purpose, copy);
-    const int64_t key = static_cast<int64_t>(XXH3_64bits(name.data(), name.size()));
-    if (!taken(key)) return key;
-  }
+  const std::string stem = fmt::format("{}\n{}", c.node.outputs.at(0), purpose);
+  const std::string name = fmt::format("{}\n{}", stem, c.build.next_copy(stem));
+  return static_cast<int64_t>(XXH3_64bits(name.data(), name.size()));
 }
 
 ValueId uniform(DecodeContext& c, const Shape& shape, DType dtype, const char* purpose = "") {
@@ -45,10 +37,10 @@ ValueId plus(DecodeContext& c, ValueId x, double term) {
 
 // Attribute dtype, else that of the operand.
 DType wanted_type(DecodeContext& c, DType otherwise) {
-  const int64_t type = c.attr_int("dtype", 0);
+  const int type = c.attr_type("dtype", 0);
   if (type == 0) return otherwise;
-  const auto dtype = graph_dtype(static_cast<int>(type), c.precision);
-  if (!dtype) throw Error(fmt::format("it gives {}, which is not supported", onnx_type_name(static_cast<int>(type))));
+  const auto dtype = graph_dtype(type, c.precision);
+  if (!dtype) throw Error(fmt::format("it gives {}, which is not supported", onnx_type_name(type)));
   return *dtype;
 }
 
@@ -92,7 +84,7 @@ void multinomial(DecodeContext& c) {
     throw Error(fmt::format("it needs logits [batch, classes] with at most {} classes", kMaxClasses));
   const int64_t classes = shape[1], samples = c.attr_int("sample_size", 1);
   const DType dtype = c.build.dtype(c.in(0));
-  HostTensor before(dtype, {classes, classes});
+  HostTensor before = c.build.table(dtype, {classes, classes});
   for (int64_t i = 0; i < classes; ++i)
     for (int64_t j = 0; j < classes; ++j) before.set(i * classes + j, i <= j);
   const ValueId p = c.build.add(OpKind::softmax, {c.in(0)});
@@ -124,8 +116,8 @@ bool dropout_by_mask(DecodeContext& c, double ratio) {
 }
 
 void dropout(DecodeContext& c) {
-  const bool training = c.has(2) && c.constant(2, "training_mode").get(0) != 0;
-  const double ratio = c.has(1) ? c.constant(1, "ratio").get(0) : 0.5;
+  const bool training = c.has(2) && c.number(2, "training_mode") != 0;
+  const double ratio = c.has(1) ? c.number(1, "ratio") : 0.5;
   if (!(ratio >= 0 && ratio < 1)) throw Error(fmt::format("ratio {} is not from 0 to below 1", ratio));
   if (!training || ratio == 0) {
     c.out(0, c.in(0));

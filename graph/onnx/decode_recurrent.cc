@@ -1,6 +1,4 @@
 // LSTM, GRU and RNN, unrolled over time.
-#include <numeric>
-
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -34,6 +32,7 @@ class Unrolled {
     if (direction != "forward" && direction != "reverse" && direction != "bidirectional")
       throw Error(fmt::format("its direction '{}' is unknown", direction));
     directions_ = direction == "bidirectional" ? 2 : 1;
+    limit_.check_steps(steps_);
     first_reversed_ = direction == "reverse";
     check_weights();
     activations_ = read_activations(c, directions_, kind_.activations);
@@ -76,8 +75,7 @@ class Unrolled {
       for (const int64_t length : c_.ints(4, "sequence_lens")) full = full && length >= steps_;
       if (full) return;
     }
-    std::vector<int64_t> times(steps_);
-    std::iota(times.begin(), times.end(), 0);
+    const std::vector<int64_t> times = b_.counting(steps_);
     const ValueId lengths = b_.reshape(b_.cast(c_.in(4), DType::i64), {1, batch_, 1});
     valid_ = b_.add(OpKind::less, {b_.reshape(b_.ints(times), {steps_, 1, 1}), lengths});
   }

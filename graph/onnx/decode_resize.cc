@@ -5,9 +5,11 @@
 
 #include <fmt/format.h>
 
+#include "base/checked.h"
 #include "base/decimal.h"
 #include "base/error.h"
 #include "graph/onnx/decode.h"
+#include "graph/onnx/parts.h"
 #include "graph/onnx/resize_table.h"
 #include "graph/onnx/take.h"
 
@@ -50,7 +52,7 @@ void set_scales(ResizePlan& plan, const std::vector<double>& scales) {
     ResizeAxis& axis = plan.along[i];
     if (!(scales[i] > 0) || !std::isfinite(scales[i])) throw Error(fmt::format("scale {} is not positive", scales[i]));
     axis.scale = scales[i];
-    axis.to = static_cast<int64_t>(std::floor(static_cast<float>(axis.size) * static_cast<float>(scales[i])));
+    axis.to = checked_int(std::floor(static_cast<float>(axis.size) * static_cast<float>(scales[i])));
   }
 }
 
@@ -68,7 +70,7 @@ void set_sizes(ResizePlan& plan, const std::vector<int64_t>& sizes, const std::s
       policy == "not_larger" ? *std::min_element(scales.begin(), scales.end()) : *std::max_element(scales.begin(), scales.end());
   for (ResizeAxis& axis : plan.along) {
     axis.scale = scale;
-    axis.to = static_cast<int64_t>(std::floor(scale * static_cast<double>(axis.size) + 0.5));
+    axis.to = checked_int(std::floor(scale * static_cast<double>(axis.size) + 0.5));
   }
 }
 
@@ -82,8 +84,11 @@ ResizePlan plan_resize(const DecodeContext& c) {
     std::iota(plan.axes.begin(), plan.axes.end(), 0);
   }
   const size_t count = plan.axes.size();
+  std::vector<bool> seen(c.rank(0), false);
   for (int64_t& axis : plan.axes) {
     axis = normalize_axis(axis, c.rank(0));
+    if (seen[axis]) throw Error(fmt::format("axis {} is resized twice", axis));
+    seen[axis] = true;
     plan.along.push_back({c.shape(0)[axis]});
   }
   if (given(c, 2) == given(c, 3)) throw Error("it needs either scales or sizes");
@@ -110,7 +115,9 @@ ValueId weights_along(FoldingBuilder& build, ValueId x, int64_t axis, const std:
 ValueId sum_of_taps(FoldingBuilder& build, ValueId x, int64_t axis, const ResizeTable& table) {
   Arithmetic a(build);
   ValueId sum = kNone;
+  const UnrollLimit limit(build);
   for (size_t k = 0; k < table.places.size(); ++k) {
+    limit.check(static_cast<int64_t>(k), static_cast<int64_t>(table.places.size()));
     ValueId term = take(build, x, axis, table.places[k]);
     if (!table.weights.empty()) term = a.mul(term, weights_along(build, x, axis, table.weights[k]));
     sum = sum == kNone ? term : a.add(sum, term);
@@ -123,10 +130,15 @@ ValueId product_with_weights(FoldingBuilder& build, ValueId x, int64_t axis, con
   Shape shape = build.shape(x);
   const int64_t size = shape[axis], to = static_cast<int64_t>(table.places[0].size());
   const bool last = axis + 1 == static_cast<int64_t>(shape.size());
-  std::vector<double> matrix(size * to, 0);
+  HostTensor matrix = build.table(build.dtype(x), last ? Shape{size, to} : Shape{to, size});
+  std::vector<double> sums(matrix.count(), 0);
   for (size_t k = 0; k < table.places.size(); ++k)
-    for (int64_t i = 0; i < to; ++i) matrix[last ? table.places[k][i] * to + i : i * size + table.places[k][i]] += table.weights[k][i];
-  const ValueId weights = build.constant(HostTensor::of(build.dtype(x), last ? Shape{size, to} : Shape{to, size}, matrix));
+    for (int64_t i = 0; i < to; ++i) {
+      const int64_t at = last ? table.places[k][i] * to + i : i * size + table.places[k][i];
+      sums[at] += table.weights[k][i];
+    }
+  for (int64_t i = 0; i < matrix.count(); ++i) matrix.set(i, sums[i]);
+  const ValueId weights = build.constant(std::move(matrix));
   if (last) return build.add(OpKind::matmul, {x, weights});
   Shape flat(shape.begin(), shape.begin() + axis + 1);
   flat.push_back(elements(Shape(shape.begin() + axis + 1, shape.end())));

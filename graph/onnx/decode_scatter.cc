@@ -1,7 +1,9 @@
 // ScatterElements, Scatter, ScatterND, Col2Im.
 #include <fmt/format.h>
 
+#include "base/checked.h"
 #include "base/error.h"
+#include "base/extent.h"
 #include "graph/onnx/decode.h"
 #include "graph/onnx/take.h"
 #include "graph/onnx/terms.h"
@@ -9,11 +11,17 @@
 namespace zeroplan {
 namespace {
 
+bool is_order(const std::string& reduction) { return reduction == "max" || reduction == "min"; }
+Term ordered_for(const std::string& reduction, Term x) { return is_order(reduction) ? ordered(x) : wide(x); }
+
 ValueId scatter(DecodeContext& c, ValueId data, ValueId indices, ValueId updates) {
-  const Term x(c.build, data), values(c.build, updates);
-  const ValueId y =
-      c.build.add(OpKind::scatter, {wide(x).id(), indices, wide(values).id()}, {{Attr::reduction, c.attr_string("reduction", "none")}});
-  return c.build.cast(y, x.dtype());
+  const std::string reduction = c.attr_string("reduction", "none");
+  const Attributes attributes = {{Attr::reduction, reduction}};
+  if (reduction == "none") return c.build.add(OpKind::scatter, {data, indices, updates}, attributes);
+  const Term x = ordered_for(reduction, {c.build, data}), values = ordered_for(reduction, {c.build, updates});
+  const Term y(c.build, c.build.add(OpKind::scatter, {x.id(), indices, values.id()}, attributes));
+  const DType dtype = c.build.dtype(data);
+  return (is_order(reduction) ? unordered(y, dtype) : y.cast(dtype)).id();
 }
 
 void scatter_elements(DecodeContext& c) {
@@ -59,19 +67,20 @@ std::vector<Windows> windows_of(DecodeContext& c, const std::vector<int64_t>& im
   std::vector<Windows> windows;
   for (size_t i = 0; i < rank; ++i) {
     if (strides[i] < 1 || dilations[i] < 1 || block[i] < 1) throw Error("strides, dilations and block_shape must be positive");
-    const int64_t span = image[i] + pads[i] + pads[rank + i] - dilations[i] * (block[i] - 1) - 1;
+    const int64_t reach = checked_mul(dilations[i], block[i] - 1) + 1, padded = checked_add(image[i], checked_add(pads[i], pads[rank + i]));
+    const int64_t span = checked_add(padded, -reach);
     windows.push_back({image[i], block[i], strides[i], dilations[i], pads[i], span < 0 ? 0 : span / strides[i] + 1});
   }
   return windows;
 }
 
 // Place in the image of every element [block…, window…]; `outside` for what lies in the padding.
-std::vector<int64_t> image_places(const std::vector<Windows>& windows, int64_t outside) {
+std::vector<int64_t> image_places(FoldingBuilder& build, const std::vector<Windows>& windows, int64_t outside) {
   Shape shape;
   for (const Windows& w : windows) shape.push_back(w.block);
   for (const Windows& w : windows) shape.push_back(w.count);
   const Strides strides = contiguous_strides(shape);
-  std::vector<int64_t> places(elements(shape));
+  std::vector<int64_t> places = build.list(elements(shape));
   for (int64_t n = 0; n < static_cast<int64_t>(places.size()); ++n) {
     int64_t place = 0;
     bool inside = true;
@@ -91,10 +100,10 @@ std::vector<int64_t> image_places(const std::vector<Windows>& windows, int64_t o
 void col2im(DecodeContext& c) {
   const std::vector<int64_t> image = c.ints(1, "image_shape"), block = c.ints(2, "block_shape");
   const std::vector<Windows> windows = windows_of(c, image, block);
-  const int64_t pixels = elements(image), per_block = elements(block);
+  const int64_t pixels = extent(image), per_block = extent(block);
   if (c.rank(0) != 3 || c.shape(0)[1] % per_block != 0)
     throw Error(fmt::format("its input {} does not hold blocks {}", to_string(c.shape(0)), to_string(block)));
-  const std::vector<int64_t> places = image_places(windows, pixels);
+  const std::vector<int64_t> places = image_places(c.build, windows, pixels);
   const int64_t batch = c.shape(0)[0], channels = c.shape(0)[1] / per_block, count = static_cast<int64_t>(places.size());
   const ValueId blocks = c.build.reshape(c.in(0), {batch, channels, count});
   const ValueId added = c.build.add(OpKind::gather_grad, {blocks, c.build.ints(places)},

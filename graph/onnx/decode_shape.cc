@@ -1,5 +1,6 @@
 // Reshapes, transposes, expansion, concatenation, gathers, and shape arithmetic.
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <optional>
 
@@ -129,18 +130,14 @@ void constant_of_shape(DecodeContext& c) {
   const Shape target = c.ints(0, "shape");
   for (int64_t dim : target)
     if (dim < 0) throw Error(fmt::format("shape {} has a negative dimension", to_string(target)));
-  elements(target);
   const OnnxAttribute* value = c.node.find("value");
-  DType dtype = c.precision;
-  double filled = 0;
-  if (value) {
-    const HostTensor tensor = load_tensor(value->tensor, c.files, c.precision);
-    if (tensor.count() != 1) throw Error("its value must have one element");
-    dtype = tensor.dtype();
-    filled = tensor.get(0);
-  }
-  const std::string name(dtype_name(dtype));
-  c.out(0, c.build.add(OpKind::fill, {}, {{Attr::value, filled}, {Attr::shape, target}, {Attr::dtype, name}}));
+  const HostTensor filled = value ? load_tensor(value->tensor, c.files, c.precision) : HostTensor(c.precision, {});
+  if (filled.count() != 1) throw Error("its value must have one element");
+  constexpr double kExact = 0x1p53;  // the attribute is a double
+  if (!is_floating(filled.dtype()) && std::abs(filled.get(0)) > kExact)
+    return c.out(0, c.build.broadcast(c.build.constant(filled.reshaped({})), target));
+  const std::string name(dtype_name(filled.dtype()));
+  c.out(0, c.build.add(OpKind::fill, {}, {{Attr::value, filled.get(0)}, {Attr::shape, target}, {Attr::dtype, name}}));
 }
 
 // On data: a mask of the triangle, itself the operator on a matrix of ones.
@@ -153,7 +150,7 @@ void trilu(DecodeContext& c) {
     return c.build.add(OpKind::trilu, inputs, {{Attr::upper, c.attr_int("upper", 1)}});
   };
   if (c.build.is_constant(x)) return c.out(0, triangle(x));
-  HostTensor ones(DType::boolean, {c.shape(0)[c.rank(0) - 2], c.shape(0).back()});
+  HostTensor ones = c.build.table(DType::boolean, {c.shape(0)[c.rank(0) - 2], c.shape(0).back()});
   for (int64_t i = 0; i < ones.count(); ++i) ones.set_int(i, 1);
   c.out(0, c.build.add(OpKind::where, {triangle(c.build.constant(std::move(ones))), x, c.build.scalar(0, c.build.dtype(x))}));
 }
@@ -161,11 +158,13 @@ void trilu(DecodeContext& c) {
 void eye_like(DecodeContext& c) {
   if (c.rank(0) != 2) throw Error("its input must have rank 2");
   const int64_t rows = c.shape(0)[0], columns = c.shape(0)[1], k = c.attr_int("k", 0);
-  const int type = static_cast<int>(c.attr_int("dtype", 0));
+  const int type = c.attr_type("dtype", 0);
   const std::optional<DType> dtype = type == 0 ? c.build.dtype(c.in(0)) : graph_dtype(type, c.precision);
   if (!dtype) throw Error(fmt::format("its result is {}, which is not supported", onnx_type_name(type)));
-  HostTensor y(*dtype, {rows, columns});
-  for (int64_t row = std::max<int64_t>(0, -k); row < rows && row + k < columns; ++row) y.set(row * columns + row + k, 1);
+  HostTensor y = c.build.table(*dtype, {rows, columns});
+  const int64_t diagonal = std::clamp(k, -rows, columns);  // those at the ends are empty
+  for (int64_t row = std::max<int64_t>(0, -diagonal); row < rows && row + diagonal < columns; ++row)
+    y.set(row * columns + row + diagonal, 1);
   c.out(0, c.build.constant(std::move(y)));
 }
 
@@ -192,7 +191,9 @@ struct Blocks {
   int64_t batch, channels, height, width, size;
 
   explicit Blocks(const DecodeContext& c) : size(c.attr_int("blocksize", 0)) {
-    if (c.rank(0) != 4 || size < 1) throw Error("it needs an input of rank 4 and a positive blocksize");
+    constexpr int64_t kLargest = 65536;
+    if (c.rank(0) != 4 || size < 1 || size > kLargest)
+      throw Error(fmt::format("it needs an input of rank 4 and a blocksize from 1 to {}", kLargest));
     batch = c.shape(0)[0], channels = c.shape(0)[1], height = c.shape(0)[2], width = c.shape(0)[3];
   }
 };

@@ -16,7 +16,7 @@ namespace {
 // factor(k) · cos or sin of 2π n k / length, rows n, columns k.
 template <typename Wave, typename Factor>
 Term wave_matrix(FoldingBuilder& build, DType dtype, Shape size, int64_t length, Wave wave, Factor factor) {
-  HostTensor matrix(dtype, size);
+  HostTensor matrix = build.table(dtype, size);
   for (int64_t n = 0; n < size[0]; ++n)
     for (int64_t k = 0; k < size[1]; ++k) {
       const double turn = static_cast<double>(n * k % length) / static_cast<double>(length);
@@ -90,10 +90,10 @@ Term transform_axis(Term x, int64_t axis, const Transform& t) {
 void dft(DecodeContext& c) {
   const int64_t rank = c.rank(0);
   if (rank < 2) throw Error("its signal needs rank 2 or more");
-  const int64_t axis = normalize_axis(c.has(2) ? c.ints(2, "axis").at(0) : c.attr_int("axis", -2), rank);
+  const int64_t axis = normalize_axis(c.has(2) ? c.integer(2, "axis") : c.attr_int("axis", -2), rank);
   Transform t{c.shape(0)[axis], c.attr_int("inverse", 0) != 0, c.attr_int("onesided", 0) != 0};
   if (t.inverse && t.onesided) t.length = 2 * (t.length - 1);
-  if (c.has(1)) t.length = c.ints(1, "dft_length").at(0);
+  if (c.has(1)) t.length = c.integer(1, "dft_length");
   result(c, transform_axis(term(c, 0), axis, t));
 }
 
@@ -101,13 +101,13 @@ void dft(DecodeContext& c) {
 void stft(DecodeContext& c) {
   if (c.rank(0) != 3) throw Error("its signal needs rank 3");
   const Term signal = term(c, 0);
-  const int64_t samples = signal.shape()[1], step = c.ints(1, "frame_step").at(0);
-  const int64_t length = c.has(3) ? c.ints(3, "frame_length").at(0) : c.has(2) ? elements(c.shape(2)) : samples;
+  const int64_t samples = signal.shape()[1], step = c.integer(1, "frame_step");
+  const int64_t length = c.has(3) ? c.integer(3, "frame_length") : c.has(2) ? elements(c.shape(2)) : samples;
   if (step < 1 || length < 1 || length > samples)
     throw Error(fmt::format("frames of {} at a step of {} do not fit a signal of {}", length, step, samples));
   if (c.has(2) && c.shape(2) != Shape{length})
     throw Error(fmt::format("its window of shape {} does not fit frames of {}", to_string(c.shape(2)), length));
-  HostTensor index(DType::i64, {1 + (samples - length) / step, length});
+  HostTensor index = c.build.table(DType::i64, {1 + (samples - length) / step, length});
   for (int64_t i = 0; i < index.count(); ++i) index.set_int(i, i / length * step + i % length);
   const ValueId at = c.build.constant(std::move(index));
   Term frames(c.build, c.build.add(OpKind::gather, {signal.id(), at}, {{Attr::axis, int64_t{1}}}));
@@ -118,7 +118,7 @@ void stft(DecodeContext& c) {
 }
 
 DType output_type(DecodeContext& c) {
-  const int type = static_cast<int>(c.attr_int("output_datatype", kOnnxFloat));
+  const int type = c.attr_type("output_datatype", kOnnxFloat);
   const std::optional<DType> dtype = graph_dtype(type, c.precision);
   if (!dtype) throw Error(fmt::format("output_datatype {} is not supported", onnx_type_name(type)));
   return *dtype;
@@ -126,10 +126,10 @@ DType output_type(DecodeContext& c) {
 
 // a0 - a1 cos x + a2 cos 2x over one period.
 void cosine_window(DecodeContext& c, double a0, double a1, double a2) {
-  const int64_t size = c.ints(0, "size").at(0);
+  const int64_t size = c.integer(0, "size");
   if (size < 0) throw Error(fmt::format("a window of {} elements is not possible", size));
   const int64_t period = c.attr_int("periodic", 1) != 0 ? size : size - 1;
-  HostTensor window(output_type(c), {size});
+  HostTensor window = c.build.table(output_type(c), {size});
   for (int64_t n = 0; n < size; ++n) {
     const double x = period == 0 ? std::numbers::pi : 2 * std::numbers::pi * static_cast<double>(n) / static_cast<double>(period);
     window.set(n, a0 - a1 * std::cos(x) + a2 * std::cos(2 * x));
@@ -143,9 +143,9 @@ void blackman_window(DecodeContext& c) { cosine_window(c, 0.42, 0.5, 0.08); }
 
 // The bin of the spectrum at each of the mel steps, as the operator's definition rounds them.
 std::vector<int64_t> mel_edges(DecodeContext& c, int64_t bands, int64_t length) {
-  const auto number = [&](int i, const char* what) { return c.constant(i, what).get(0); };
   const auto to_mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
-  const double rate = number(2, "sample_rate"), low = to_mel(number(3, "lower_edge_hertz")), high = to_mel(number(4, "upper_edge_hertz"));
+  const double rate = c.number(2, "sample_rate"), low = to_mel(c.number(3, "lower_edge_hertz")),
+               high = to_mel(c.number(4, "upper_edge_hertz"));
   const double step = (high - low) / static_cast<double>(bands + 2);
   std::vector<int64_t> edges;
   for (int64_t i = 0; i < bands + 2; ++i) {
@@ -159,10 +159,10 @@ std::vector<int64_t> mel_edges(DecodeContext& c, int64_t bands, int64_t length) 
 
 // A triangle for each band: from one edge up to the next and down to the one behind it.
 void mel_weight_matrix(DecodeContext& c) {
-  const int64_t bands = c.ints(0, "num_mel_bins").at(0), length = c.ints(1, "dft_length").at(0);
+  const int64_t bands = c.integer(0, "num_mel_bins"), length = c.integer(1, "dft_length");
   if (bands < 1 || length < 1) throw Error(fmt::format("{} bands of a spectrum of {} are not possible", bands, length));
+  HostTensor weights = c.build.table(output_type(c), {length / 2 + 1, bands});
   const std::vector<int64_t> edges = mel_edges(c, bands, length);
-  HostTensor weights(output_type(c), {length / 2 + 1, bands});
   for (int64_t band = 0; band < bands; ++band) {
     const int64_t low = edges[band], middle = edges[band + 1], high = edges[band + 2];
     const auto set = [&](int64_t bin, int64_t part, int64_t whole) {

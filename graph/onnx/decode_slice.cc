@@ -61,8 +61,9 @@ void slice(DecodeContext& c) {
 // Sizes from the second input, else equal parts of which the last may be smaller.
 std::vector<int64_t> split_sizes(const DecodeContext& c, int64_t dim) {
   if (c.has(1)) return c.ints(1, "split");
-  const int64_t parts = c.attr_int("num_outputs", static_cast<int64_t>(c.node.outputs.size()));
-  if (parts <= 0) throw Error("it has no outputs");
+  const auto outputs = static_cast<int64_t>(c.node.outputs.size());
+  const int64_t parts = c.attr_int("num_outputs", outputs);
+  if (parts != outputs || parts <= 0) throw Error(fmt::format("num_outputs is {}, but it has {} outputs", parts, outputs));
   const int64_t size = (dim + parts - 1) / parts;
   std::vector<int64_t> sizes;
   for (int64_t i = 0; i < parts; ++i) sizes.push_back(std::clamp<int64_t>(dim - i * size, 0, size));

@@ -1,3 +1,5 @@
+#include <climits>
+
 #include <fmt/format.h>
 
 #include "base/decimal.h"
@@ -16,6 +18,17 @@ const HostTensor& DecodeContext::constant(int i, std::string_view what) const {
   if (!build.is_constant(id))
     throw Error(fmt::format("its {} (input {}) depends on the data of the model; it must be known when the model is compiled", what, i));
   return build.graph().values[id].constant;
+}
+
+double DecodeContext::number(int i, std::string_view what) const {
+  const HostTensor& tensor = constant(i, what);
+  if (tensor.count() != 1) throw Error(fmt::format("its {} (input {}) has {} elements; it must be one number", what, i, tensor.count()));
+  return tensor.get(0);
+}
+
+int64_t DecodeContext::integer(int i, std::string_view what) const {
+  number(i, what);
+  return ints(i, what)[0];
 }
 
 int64_t DecodeContext::attr_int(const char* name, int64_t otherwise) const {
@@ -40,6 +53,12 @@ std::vector<int64_t> DecodeContext::attr_ints(const char* name) const {
 
 int64_t DecodeContext::axis(const char* name, int64_t otherwise, int64_t rank) const {
   return normalize_axis(attr_int(name, otherwise), rank);
+}
+
+int DecodeContext::attr_type(const char* name, int otherwise) const {
+  const int64_t type = attr_int(name, otherwise);
+  if (type < 0 || type > INT_MAX) throw Error(fmt::format("its {} {} is no element type", name, type));
+  return static_cast<int>(type);
 }
 
 Decoder find_decoder(const OnnxNode& node) {
@@ -70,6 +89,8 @@ Decoder find_decoder(const OnnxNode& node) {
     add_optimizer_decoders(t);
     add_pad_decoders(t);
     add_pool_decoders(t);
+    add_quantize_decoders(t);
+    add_quantized_product_decoders(t);
     add_random_decoders(t);
     add_recurrent_decoders(t);
     add_resize_decoders(t);

@@ -15,19 +15,19 @@ bool GraphDecoder::expand_function(const OnnxNode& node, const DecodeContext& co
   const std::optional<OnnxGraph> body = function_body(node, operands, model_.decoded_opset);
   if (!body) return false;
   if (body_depth_ == kMaxBodyDepth) throw Error(fmt::format("function bodies nest deeper than {}", kMaxBodyDepth));
-  scopes_.emplace_back();
-  for (int i = 0; i < context.count(); ++i)
-    if (context.has(i)) scopes_.back()[node.inputs[i]] = context.in(i);
   std::set<std::string> wanted;
   for (const std::string& output : node.outputs)
     if (!output.empty()) wanted.insert(output);
   const size_t problems = problems_.size(), constant_problems = constant_problems_.size();
-  ++body_depth_;
-  decode_nodes(*body, wanted);
-  --body_depth_;
   std::vector<ValueId> results;
-  for (const std::string& output : node.outputs) results.push_back(output.empty() ? kNone : find(output));
-  scopes_.pop_back();
+  {
+    const Scope scope(*this);
+    const Nested nested(body_depth_);
+    for (int i = 0; i < context.count(); ++i)
+      if (context.has(i)) scopes_.back()[node.inputs[i]] = context.in(i);
+    decode_nodes(*body, needed_nodes(*body, wanted));
+    for (const std::string& output : node.outputs) results.push_back(output.empty() ? kNone : lookup(output));
+  }
   if (problems_.size() > problems || constant_problems_.size() > constant_problems) {
     block(node);
     return true;

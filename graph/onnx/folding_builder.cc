@@ -1,48 +1,95 @@
 #include "graph/onnx/folding_builder.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include <fmt/format.h>
 
-#include "base/checked.h"
 #include "base/error.h"
+#include "base/extent.h"
 #include "graph/onnx/limits.h"
 #include "graph/ops/op_def.h"
 
 namespace zeroplan {
 
-bool FoldingBuilder::foldable(const Node& node, const std::vector<ValueId>& inputs, int64_t& bytes) const {
-  if (!op_def(node.op).evaluate) return false;
+bool FoldingBuilder::foldable(const Node& node, const std::vector<ValueId>& inputs, Cost& cost) const {
+  const OpDef& def = op_def(node.op);
+  if (!def.evaluate) return false;
   bool constant = true;
   for (ValueId id : inputs) constant = constant && (id == kNone || is_constant(id));
   const bool only_here = op_class(node.op) == OpClass::fold;
   if (!constant && only_here)
     throw Error(fmt::format("{} needs operands that are known when the model is compiled, but they depend on its data", op_name(node.op)));
   if (!constant) return false;
-  for (const OutputType& type : infer_node(graph(), node))
-    bytes = checked_add(bytes, checked_mul(elements(type.shape), dtype_bytes(type.dtype)));
-  const bool fits = bytes <= kMaxFoldedBytes && folded_total_ + bytes <= kMaxFoldedTotal;
+  for (const OutputType& type : infer_node(graph(), node)) {
+    cost.bytes += extent(type.shape) * dtype_bytes(type.dtype);
+    cost.work += static_cast<double>(extent(type.shape));
+  }
+  for (ValueId id : inputs)
+    if (id != kNone) cost.work = std::max(cost.work, static_cast<double>(extent(shape(id))));
+  if (def.flops) cost.work = std::max(cost.work, def.flops(graph(), node));
+  const bool small = cost.bytes <= kMaxFoldedBytes && folded_total_ + cost.bytes <= kMaxFoldedTotal;
+  const bool fits = small && cost.work <= kMaxFoldedWork && work_total_ + cost.work <= kMaxFoldedWorkTotal;
   if (!fits && only_here)
-    throw Error(fmt::format("the constant that {} computes has {} bytes (limit {})", op_name(node.op), bytes, kMaxFoldedBytes));
+    throw Error(fmt::format("the constant that {} computes has {} bytes (limit {})", op_name(node.op), cost.bytes, kMaxFoldedBytes));
   return fits;
 }
 
 std::vector<ValueId> FoldingBuilder::add_multi(OpKind op, std::vector<ValueId> inputs, Attributes attributes) {
+  if (graph().nodes.size() >= kMaxGraphNodes)
+    throw Error(
+        fmt::format("the model becomes more than {} nodes here; export it with fewer, or with fewer steps of its loops", kMaxGraphNodes));
   Node node;
   node.op = op;
   node.inputs = inputs;
   node.attributes = attributes;
   node.origin = build_.origin;
-  int64_t bytes = 0;
-  if (!foldable(node, inputs, bytes)) return build_.add_multi(op, std::move(inputs), std::move(attributes));
-  folded_total_ += bytes;
+  Cost cost;
+  if (!foldable(node, inputs, cost)) return build_.add_multi(op, std::move(inputs), std::move(attributes));
+  folded_total_ += cost.bytes;
+  work_total_ += cost.work;
   std::vector<HostTensor> in, out;
   for (ValueId id : inputs) in.push_back(id == kNone ? HostTensor() : graph().values[id].constant);
   for (OutputType& type : infer_node(graph(), node)) out.emplace_back(type.dtype, std::move(type.shape));
   op_def(op).evaluate(node, in, out);
   std::vector<ValueId> ids;
-  for (HostTensor& tensor : out) ids.push_back(build_.constant(std::move(tensor)));
+  for (HostTensor& tensor : out) ids.push_back(constant(std::move(tensor)));
   return ids;
+}
+
+ValueId FoldingBuilder::constant(HostTensor tensor) {
+  constant_bytes_ += tensor.bytes();
+  return build_.constant(std::move(tensor));
+}
+
+ValueId FoldingBuilder::scalar(double value, DType dtype) {
+  HostTensor tensor(dtype, {});
+  tensor.set(0, value);
+  return constant(std::move(tensor));
+}
+
+void FoldingBuilder::check_room(const Shape& shape, DType dtype) {
+  const int64_t bytes = extent(shape) * dtype_bytes(dtype);
+  if (bytes > kMaxFoldedBytes || folded_total_ + bytes > kMaxFoldedTotal)
+    throw Error(fmt::format("it needs a table of {} {} elements, which is more than {} MiB; use smaller dimensions", to_string(shape),
+                            dtype_name(dtype), (bytes > kMaxFoldedBytes ? kMaxFoldedBytes : kMaxFoldedTotal) >> 20));
+  folded_total_ += bytes;
+}
+
+HostTensor FoldingBuilder::table(DType dtype, const Shape& shape) {
+  check_room(shape, dtype);
+  return HostTensor(dtype, shape);
+}
+
+std::vector<int64_t> FoldingBuilder::list(int64_t count) {
+  check_room({count}, DType::i64);
+  return std::vector<int64_t>(static_cast<size_t>(count));
+}
+
+std::vector<int64_t> FoldingBuilder::counting(int64_t count) {
+  std::vector<int64_t> numbers = list(count);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
 }
 
 ValueId FoldingBuilder::add(OpKind op, std::vector<ValueId> inputs, Attributes attributes) {

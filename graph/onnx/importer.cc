@@ -12,13 +12,14 @@
 namespace zeroplan {
 namespace {
 
+// What libraries throw becomes an Error; a broken check stays what it is.
 template <typename Fn>
 auto guarded(const std::string& path, Fn&& fn) {
   try {
     return fn();
   } catch (const Error&) {
     throw;
-  } catch (const std::exception& error) {
+  } catch (const std::runtime_error& error) {
     throw Error(fmt::format("model '{}' cannot be imported: {}", path, error.what()));
   }
 }

@@ -30,8 +30,15 @@ LossReader::LossReader(FoldingBuilder& build, const std::map<ValueId, int>& samp
 // Recursion is bounded: each step goes to an operand, at most kDepth times.
 std::optional<LossForm> LossReader::analyze(ValueId id, int depth) {
   constexpr int kDepth = 64;
+  if (depth > kDepth) return std::nullopt;
+  const auto known = read_.find(id);
+  if (known != read_.end()) return known->second;
+  return read_[id] = read_node(id, depth);
+}
+
+std::optional<LossForm> LossReader::read_node(ValueId id, int depth) {
   const NodeId producer = build_.graph().values[id].producer;
-  if (producer == kNone || depth > kDepth || elements(build_.shape(id)) != 1) return std::nullopt;
+  if (producer == kNone || elements(build_.shape(id)) != 1) return std::nullopt;
   const Node node = build_.graph().nodes[producer];
   switch (node.op) {
     case OpKind::reshape:
@@ -252,7 +259,8 @@ LossForm LossReader::closed(LossForm form) {
 
 std::optional<LossForm> LossReader::combined(const Node& node, double sign, int depth) {
   std::optional<LossForm> a = analyze(node.inputs[0], depth + 1), b = analyze(node.inputs[1], depth + 1);
-  if (!a || !b) return std::nullopt;
+  constexpr size_t kMostTerms = 4096;
+  if (!a || !b || a->factors.size() + b->factors.size() > kMostTerms) return std::nullopt;
   const bool same = a->divisor == b->divisor && a->denominator == b->denominator;
   if (!same && whole_) return joined(closed(std::move(*a)), closed(std::move(*b)), sign);
   if (!same) {

@@ -42,6 +42,7 @@ class LossReader {
 
  private:
   std::optional<LossForm> analyze(ValueId id, int depth);
+  std::optional<LossForm> read_node(ValueId id, int depth);
   std::optional<LossForm> product(const Node& node, int depth);
   std::optional<LossForm> quotient(const Node& node, int depth);
   std::optional<LossForm> reduction(const Node& node, int depth);
@@ -72,6 +73,7 @@ class LossReader {
   bool masked_ = true;
   std::map<NodeId, std::vector<ValueId>> entropies_;
   std::map<ValueId, ValueId> totals_;
+  std::map<ValueId, std::optional<LossForm>> read_;  // a value may be read along many ways
   std::string conflict_;
 };
 

@@ -10,6 +10,8 @@
 namespace zeroplan {
 namespace {
 
+constexpr double kMostComparisons = 0x1p26;
+
 struct Box {
   double top, left, bottom, right;
   double area() const { return (bottom - top) * (right - left); }
@@ -54,12 +56,6 @@ std::vector<int64_t> select(const HostTensor& boxes, int64_t first_box, const Ho
   return selected;
 }
 
-double number(const DecodeContext& c, int i, const char* what) {
-  const HostTensor& tensor = c.constant(i, what);
-  if (tensor.count() != 1) throw Error(fmt::format("its {} is not one number", what));
-  return tensor.get(0);
-}
-
 }  // namespace
 
 void decode_non_max_suppression(DecodeContext& c) {
@@ -69,13 +65,16 @@ void decode_non_max_suppression(DecodeContext& c) {
   if (from.size() != 3 || to.size() != 3 || from[2] != 4 || from[0] != to[0] || from[1] != to[2])
     throw Error(fmt::format("boxes {} and scores {} do not fit", to_string(from), to_string(to)));
   Limits limits;
-  if (c.has(2)) limits.most = static_cast<int64_t>(number(c, 2, "limit of boxes"));
-  if (c.has(3)) limits.overlap = number(c, 3, "iou_threshold");
-  if (c.has(4)) limits.score = number(c, 4, "score_threshold");
+  if (c.has(2)) limits.most = c.integer(2, "limit of boxes");
+  if (c.has(3)) limits.overlap = c.number(3, "iou_threshold");
+  if (c.has(4)) limits.score = c.number(4, "score_threshold");
   limits.any_score = !c.has(4);
   limits.centred = c.attr_int("center_point_box", 0) != 0;
+  // Each box is compared with those that are left.
+  const double left = static_cast<double>(std::clamp<int64_t>(limits.most, 0, to[2]));
+  if (left * static_cast<double>(scores.count()) > kMostComparisons) throw Error(fmt::format("its scores {} are too many", to_string(to)));
   std::vector<int64_t> rows;
-  for (int64_t image = 0; image < to[0]; ++image)
+  for (int64_t image = 0; image < (scores.count() == 0 ? 0 : to[0]); ++image)
     for (int64_t label = 0; label < to[1]; ++label)
       for (const int64_t box : select(boxes, image * to[2], scores, (image * to[1] + label) * to[2], to[2], limits))
         rows.insert(rows.end(), {image, label, box});

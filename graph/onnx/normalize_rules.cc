@@ -198,6 +198,9 @@ void lp_pool(OldNode& old) {
   const auto* p = find(old.node, "p");
   if (p && p->type() == onnx::AttributeProto::FLOAT) {
     const float order = p->f();
+    constexpr float kLargest = 1e6f;
+    if (!(order >= 0 && order <= kLargest))
+      throw Error(fmt::format("node '{}' ({}): a norm of order {} is not supported", old.node.name(), old.node.op_type(), order));
     set(old.node, "p", static_cast<int64_t>(order));
     if (static_cast<float>(old.node.attribute(old.node.attribute_size() - 1).i()) != order)
       throw Error(fmt::format("node '{}' ({}): a norm of order {} is not supported", old.node.name(), old.node.op_type(), order));

@@ -21,10 +21,14 @@ class UnrollLimit {
   explicit UnrollLimit(const FoldingBuilder& build);
   // Throws Error once the limit is passed; `done` of `total` repetitions are built (total < 0: not known).
   void check(int64_t done, int64_t total) const;
+  // Throws Error where so many repetitions are bound to pass it.
+  void check_steps(int64_t total) const;
 
  private:
+  [[noreturn]] static void refuse(int64_t done, int64_t total);
   const FoldingBuilder& build_;
-  size_t nodes_, values_;
+  const size_t nodes_, values_;
+  const int64_t bytes_;
 };
 
 }  // namespace zeroplan

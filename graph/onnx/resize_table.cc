@@ -5,7 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "base/checked.h"
 #include "base/error.h"
+#include "graph/onnx/limits.h"
 
 namespace zeroplan {
 namespace {
@@ -51,19 +53,32 @@ double weight(const ResizeRules& rules, double distance) {
 
 // Half the number of elements that a result is made of.
 int64_t reach(const ResizeRules& rules, double stretch) {
-  return static_cast<int64_t>(std::ceil((rules.mode == "linear" ? 1 : 2) / stretch - 1e-9));
+  return checked_int(std::ceil((rules.mode == "linear" ? 1 : 2) / stretch - 1e-9));
 }
 
 int64_t inside(int64_t place, int64_t size) { return std::clamp<int64_t>(place, 0, size - 1); }
 
+// A whole number; what the file's scales and regions make of it may be anything.
+int64_t whole(double place) {
+  constexpr double kFar = 0x1p52;
+  return std::isnan(place) ? 0 : static_cast<int64_t>(std::clamp(place, -kFar, kFar));
+}
+
+// What the lists of a table take is up to the file.
+void check_taps(int64_t taps, int64_t results) {
+  if (checked_mul(taps, results) > kMaxFoldedBytes / 64)
+    throw Error(fmt::format("an axis of {} elements that are each made of {} is not supported", results, taps));
+}
+
 void fill_weights(const ResizeRules& rules, const ResizeAxis& axis, ResizeTable& table) {
   const double stretch = rules.antialias ? std::min(axis.scale, 1.0) : 1;
-  const int64_t half = reach(rules, stretch), taps = 2 * half;
+  const int64_t half = reach(rules, stretch), taps = checked_mul(2, half);
+  check_taps(taps, axis.to);
   table.places.assign(taps, std::vector<int64_t>(axis.to));
   table.weights.assign(taps, std::vector<double>(axis.to));
   for (int64_t i = 0; i < axis.to; ++i) {
     const double x = original_place(rules, axis, i);
-    const int64_t first = static_cast<int64_t>(std::floor(x)) - half + 1;
+    const int64_t first = whole(std::floor(x)) - half + 1;
     double sum = 0;
     for (int64_t k = 0; k < taps; ++k) {
       const bool left_out = rules.exclude_outside && inside(first + k, axis.size) != first + k;
@@ -76,14 +91,21 @@ void fill_weights(const ResizeRules& rules, const ResizeAxis& axis, ResizeTable&
   }
 }
 
-// Taps that weigh nothing anywhere.
+// Takes away the taps that weigh nothing anywhere, but for one.
 void drop_idle_taps(ResizeTable& table) {
-  for (size_t k = table.weights.size(); k-- > 0 && table.weights.size() > 1;) {
-    const auto& tap = table.weights[k];
-    if (!std::all_of(tap.begin(), tap.end(), [](double w) { return w == 0; })) continue;
-    table.weights.erase(table.weights.begin() + static_cast<int64_t>(k));
-    table.places.erase(table.places.begin() + static_cast<int64_t>(k));
+  const auto idle = [](const std::vector<double>& tap) { return std::all_of(tap.begin(), tap.end(), [](double w) { return w == 0; }); };
+  size_t kept = 0;
+  for (size_t k = 0; k < table.weights.size(); ++k) {
+    const bool last = k + 1 == table.weights.size();
+    if (idle(table.weights[k]) && !(last && kept == 0)) continue;
+    if (kept != k) {
+      table.weights[kept] = std::move(table.weights[k]);
+      table.places[kept] = std::move(table.places[k]);
+    }
+    ++kept;
   }
+  table.weights.resize(kept);
+  table.places.resize(kept);
 }
 
 }  // namespace
@@ -91,6 +113,11 @@ void drop_idle_taps(ResizeTable& table) {
 ResizeTable resize_table(const ResizeRules& rules, const ResizeAxis& axis) {
   ResizeTable table;
   if (axis.size == 0 && axis.to > 0) throw Error("an axis without elements cannot grow");
+  if (axis.to == 0) {
+    table.places.emplace_back();
+    return table;
+  }
+  check_taps(1, axis.to);
   for (int64_t i = 0; i < axis.to; ++i) {
     const double x = original_place(rules, axis, i), last = static_cast<double>(axis.size - 1);
     table.outside.push_back(rules.coordinates == "tf_crop_and_resize" && (x < 0 || x > last));
@@ -99,7 +126,7 @@ ResizeTable resize_table(const ResizeRules& rules, const ResizeAxis& axis) {
     if (rules.antialias) throw Error("antialias has no meaning with mode 'nearest'");
     table.places.emplace_back();
     for (int64_t i = 0; i < axis.to; ++i)
-      table.places[0].push_back(inside(static_cast<int64_t>(nearest_place(rules.nearest, original_place(rules, axis, i))), axis.size));
+      table.places[0].push_back(inside(whole(nearest_place(rules.nearest, original_place(rules, axis, i))), axis.size));
     return table;
   }
   if (rules.mode != "linear" && rules.mode != "cubic") throw Error(fmt::format("mode '{}' is unknown", rules.mode));

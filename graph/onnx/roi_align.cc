@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "graph/onnx/take.h"
 
@@ -41,10 +42,10 @@ class RoiAxis {
 
  private:
   ValueId samples(ValueId start, ValueId end, int64_t bins) {
-    const int64_t count = bins * rules_.per_bin, regions = elements(a_.build.shape(start));
-    std::vector<double> steps;
-    for (int64_t i = 0; i < count; ++i) steps.push_back((static_cast<double>(i) + 0.5) / static_cast<double>(count));
-    const ValueId along = a_.build.constant(HostTensor::of(a_.build.dtype(start), {1, count}, steps));
+    const int64_t count = checked_mul(bins, rules_.per_bin), regions = elements(a_.build.shape(start));
+    HostTensor steps = a_.build.table(a_.build.dtype(start), {1, count});
+    for (int64_t i = 0; i < count; ++i) steps.set(i, (static_cast<double>(i) + 0.5) / static_cast<double>(count));
+    const ValueId along = a_.build.constant(std::move(steps));
     return a_.add(a_.build.reshape(start, {regions, 1}), a_.mul(a_.build.reshape(extent(start, end), {regions, 1}), along));
   }
 
@@ -74,7 +75,7 @@ int64_t samples_per_bin(DecodeContext& c, RoiRules rules) {
     for (int axis = 0; axis < 2; ++axis) {
       double length = (rois.get(4 * i + axis + 2) - rois.get(4 * i + axis)) * rules.scale;
       if (rules.offset == 0) length = std::max(length, 1.0);
-      const auto wanted = static_cast<int64_t>(std::ceil(length / static_cast<double>(axis == 0 ? rules.columns : rules.rows)));
+      const int64_t wanted = checked_int(std::ceil(length / static_cast<double>(axis == 0 ? rules.columns : rules.rows)));
       if (found != 0 && wanted != found) throw Error("with sampling_ratio 0 its regions need different numbers of samples; state a ratio");
       found = wanted;
     }

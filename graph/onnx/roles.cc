@@ -9,6 +9,7 @@
 #include "base/type_name.h"
 #include "graph/onnx/batch_norms.h"
 #include "graph/onnx/literals.h"
+#include "graph/onnx/stored_weight.h"
 #include "graph/onnx/tensor_data.h"
 
 namespace zeroplan {
@@ -75,7 +76,7 @@ bool by_training(const TrainingFacts& training, Candidate& c) {
 }
 
 bool holds_infinity(WeightFiles& files, const OnnxTensor& tensor) {
-  if (files.absent() || !tensor.in_file || (tensor.type != kOnnxFloat && tensor.type != kOnnxDouble)) return false;
+  if (files.absent() || !tensor.in_file || !is_floating_type(tensor.type)) return false;
   std::vector<double> first(std::min<int64_t>(elements(tensor.shape), 4096));
   read_weight(files, tensor.source, 0, static_cast<int64_t>(first.size()), DType::f64, first.data());
   return std::any_of(first.begin(), first.end(), [](double x) { return std::isinf(x); });
@@ -93,7 +94,7 @@ bool is_initial_state(WeightFiles& files, const OnnxTensor& tensor, const std::v
   const bool states = std::all_of(readers.begin(), readers.end(), [](const Use& use) {
     return (use.node->op == "LSTM" || use.node->op == "GRU" || use.node->op == "RNN") && (use.input == 5 || use.input == 6);
   });
-  const bool readable = tensor.in_file && !files.absent() && (tensor.type == kOnnxFloat || tensor.type == kOnnxDouble);
+  const bool readable = tensor.in_file && !files.absent() && is_floating_type(tensor.type);
   return states && !readers.empty() && readable && is_constant_valued(files, tensor);
 }
 
@@ -125,33 +126,6 @@ void decide(const OnnxModel& model, WeightFiles& files, const UseMap& uses, cons
   c.reason = empty ? "empty" : state ? "initial state of equal values; --train trains it" : "holds infinities, as masks do";
 }
 
-// Scopes as the name of a module. A Sequential is a scope of its own, so that its child is /net/ffm/ffm.1, but net.ffm.1: told by the bias.
-std::string module_name(std::string_view scopes, const std::map<std::string, int>& names) {
-  std::string whole, brief, last;
-  for (size_t at = 0; at <= scopes.size();) {
-    const size_t end = std::min(scopes.find('/', at), scopes.size());
-    const std::string scope(scopes.substr(at, end - at));
-    if (!last.empty() && scope.starts_with(last + ".")) brief.resize(brief.size() - last.size() - 1);
-    whole += scope + ".";
-    brief += scope + ".";
-    last = scope;
-    at = end + 1;
-  }
-  return names.count(brief + "bias") ? brief : whole;
-}
-
-// The name that the weight of a folded transpose had: node /net/h.0/attn/MatMul gives net.h.0.attn.weight.
-void recover_name(const OnnxModel& model, const UseMap& uses, const std::map<std::string, int>& names, Candidate& c) {
-  if (c.root != c.tensor->name || c.root.rfind("onnx::MatMul", 0) != 0 || model.producer.rfind("pytorch", 0) != 0) return;
-  const auto readers = uses.find(c.tensor->name);
-  if (readers == uses.end() || readers->second.size() != 1 || readers->second[0].node->op != "MatMul") return;
-  const std::string& node = readers->second[0].node->name;
-  const size_t slash = node.rfind('/');
-  if (slash == std::string::npos || slash == 0 || node[0] != '/') return;
-  const std::string name = module_name(std::string_view(node).substr(1, slash - 1), names) + "weight";
-  if (!names.count(name)) c.root = name;
-}
-
 void add_candidates(const OnnxModel& model, WeightFiles& files, const UseMap& uses, const std::set<std::string>& reached, RolePlan& plan) {
   const auto add = [&](const OnnxTensor& tensor, bool constant_node) {
     Candidate c;
@@ -163,10 +137,10 @@ void add_candidates(const OnnxModel& model, WeightFiles& files, const UseMap& us
   const bool in_constants = weights_are_constants(model);
   for (const OnnxGraph* graph : all_graphs(model.graph)) {
     for (const OnnxTensor& tensor : graph->initializers)
-      if (is_float_type(tensor.type)) add(tensor, false);
+      if (is_floating_type(tensor.type)) add(tensor, false);
     for (const OnnxNode& node : graph->nodes) {
       const OnnxAttribute* value = node.op == "Constant" && node.domain.empty() ? node.find("value") : nullptr;
-      if (!value || !value->tensor.in_file || !is_float_type(value->tensor.type)) continue;
+      if (!value || !value->tensor.in_file || !is_floating_type(value->tensor.type)) continue;
       const OnnxTensor& tensor = value->tensor;
       const auto readers = uses.find(tensor.name);
       if (model.metadata.torch || readers == uses.end()) continue;
@@ -186,7 +160,7 @@ void apply_train(Patterns& train, const OnnxModel& model, RolePlan& plan) {
   }
   for (const OnnxGraph* graph : all_graphs(model.graph))
     for (const OnnxTensor& tensor : graph->initializers)
-      if (!is_float_type(tensor.type) && train.matches(tensor.name))
+      if (!is_floating_type(tensor.type) && train.matches(tensor.name))
         plan.problems.push_back(fmt::format("--train matches '{}', which holds {} values; only floating-point tensors can be trained",
                                             tensor.name, onnx_type_name(tensor.type)));
 }
@@ -205,6 +179,11 @@ void apply_freeze(const TrainingFacts& training, Patterns& freeze, Patterns& tra
       frozen |= freeze.matches(name);
       trained |= train.matches(name);
     }
+    if (frozen && p.statistics)
+      plan.problems.push_back(fmt::format(
+          "--freeze matches '{0}', the running statistics of a batch normalization that uses those of its batch: they follow the "
+          "batches whatever is trained. --eval-bn '{0}' keeps them and normalizes with them; or leave them out of the pattern",
+          p.name));
     if (trained && p.trainable) p.role_reason = "--train";
     if (trained || p.statistics || (!frozen && !is_frozen(training, p))) continue;
     p.trainable = false;
@@ -232,9 +211,6 @@ void make_parameter(Candidate& c, const ImportOptions& options, RolePlan& plan) 
   if (elements(tensor.shape) == 0) {
     c.role = Role::constant;
     c.reason = "empty";
-  } else if (tensor.type != kOnnxFloat && tensor.type != kOnnxDouble) {
-    plan.problems.push_back(
-        fmt::format("parameter '{}' is stored as {}; export the model in float32", tensor.name, onnx_type_name(tensor.type)));
   } else if (!tensor.in_file) {
     plan.problems.push_back(fmt::format(
         "parameter '{}' is stored element by element, so that it cannot be located; save the model with raw data", tensor.name));
@@ -287,6 +263,7 @@ RolePlan plan_roles(const OnnxModel& model, WeightFiles& files, const ImportOpti
   refuse_folded(plan);
   report_folded(model.metadata, plan);
   report_guessed(model, plan);
+  report_stored(options.precision, plan);
   report_dropped(model.metadata, plan);
   report_dropout(model, plan);
   fill_rows(model, plan);

@@ -36,8 +36,8 @@ struct RolePlan {
   std::map<std::string, int> by_name;                     // initializer or Constant output -> candidate
   std::map<std::pair<std::string, int>, int> split_uses;  // (first output of the reading node, input) -> parameter of its own
   std::vector<std::pair<std::string, std::string>>
-      folded;                               // initializer that folding made of another one that is there too, with other values
-  std::map<std::string, bool> batch_norms;  // first output of each BatchNormalization -> does it use the statistics of its batch?
+      folded;                                   // initializer that folding made of another one that is there too, with other values
+  std::map<const OnnxNode*, bool> batch_norms;  // each BatchNormalization -> does it use the statistics of its batch?
   std::vector<RoleRow> rows;
   std::vector<std::string> report, problems;
 };
@@ -49,6 +49,8 @@ bool is_float_type(int type);  // of TensorProto.DataType: one that can be train
 
 // The steps of plan_roles.
 void make_parameter(Candidate& c, const ImportOptions& options, RolePlan& plan);  // of a candidate with that role, or a problem
+// The name that the weight of a folded transpose had: node /net/h.0/attn/MatMul gives net.h.0.attn.weight. `names`: of all candidates.
+void recover_name(const OnnxModel& model, const UseMap& uses, const std::map<std::string, int>& names, Candidate& c);
 UseMap find_uses(const OnnxGraph& graph, bool inside_nodes = true);
 // Values from which a gradient path leads to a wanted one.
 std::set<std::string> gradient_values(const OnnxGraph& graph, const std::set<std::string>& wanted);
@@ -61,6 +63,7 @@ Role source_role(const ExporterMetadata& metadata, const std::string& source);  
 void refuse_folded(RolePlan& plan);
 void report_folded(const ExporterMetadata& metadata, RolePlan& plan);
 void report_guessed(const OnnxModel& model, RolePlan& plan);            // where the file does not tell buffers from parameters
+void report_stored(DType precision, RolePlan& plan);                    // parameters in another form than they are trained in
 void report_dropped(const ExporterMetadata& metadata, RolePlan& plan);  // parameters that the exporter left out of the file
 void report_dropout(const OnnxModel& model, RolePlan& plan);            // a PyTorch file without any
 void fill_rows(const OnnxModel& model, RolePlan& plan);

@@ -26,6 +26,7 @@ class SameSamples {
 
  private:
   bool find_out(ValueId id, int axis, int64_t stride);
+  bool look_at(ValueId id, int axis, int64_t stride);
   bool constant_holds(const HostTensor& tensor, int axis, int64_t stride) const;
   bool node_holds(const Node& node, ValueId id, int axis, int64_t stride);
   bool aligned_hold(const Node& node, int rank, int axis, int64_t stride);
@@ -38,6 +39,7 @@ class SameSamples {
   const Graph& graph_;
   const int64_t samples_;
   std::map<std::tuple<ValueId, int, int64_t>, bool> known_;
+  int depth_ = 0;  // of values that are being looked at
 };
 
 }  // namespace zeroplan

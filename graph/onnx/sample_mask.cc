@@ -19,7 +19,7 @@ ValueId SampleMask::select(ValueId x, const SampleAxis& lie, double otherwise) {
   const int64_t length = shape[lie.axis];
   ValueId condition = valid();
   if (length != samples_) {
-    std::vector<int64_t> sample_of(length);
+    std::vector<int64_t> sample_of = build_.list(length);
     for (int64_t i = 0; i < length; ++i) sample_of[i] = i / lie.stride % samples_;
     condition = build_.add(OpKind::gather, {condition, build_.ints(sample_of)}, {{Attr::axis, int64_t{0}}});
   }

@@ -51,14 +51,18 @@ std::vector<ValueId> GraphDecoder::run_scan(const ScanPlan& plan, std::vector<Va
   if (steps == 0 || length == 0 || length > steps) throw Error("the sequences that it scans are empty");
   if (plan.body->outputs.size() < state.size()) throw Error("its body has fewer outputs than states");
   std::vector<std::vector<ValueId>> items(plan.body->outputs.size() - state.size());
+  const Body body(*plan.body);
   const UnrollLimit limit(build_);
+  limit.check_steps(steps);
   for (int64_t t = 0; t < length; ++t) {
     std::vector<ValueId> arguments = state;
     for (size_t k = 0; k < sequences.size(); ++k)
       arguments.push_back(item(build_, sequences[k], axes[k], ScanPlan::entry(plan.input_reversed, k) ? length - 1 - t : t));
-    const std::vector<ValueId> results = run_body(*plan.body, arguments);
+    const std::vector<ValueId> results = run_body(body, arguments);
     if (results.empty()) return {};
     std::copy_n(results.begin(), state.size(), state.begin());
+    for (const ValueId result : results)
+      if (!ValueLists::is_value(result)) throw Error("an output of its body is no tensor");
     for (size_t k = 0; k < items.size(); ++k) items[k].push_back(results[state.size() + k]);
     limit.check(t + 1, steps);
   }
@@ -86,15 +90,17 @@ void GraphDecoder::decode_batch_scan(const OnnxNode& node, const std::vector<Val
   const ScanPlan plan = ScanPlan::read(node);
   const auto states = static_cast<int64_t>(inputs.size()) - plan.inputs - 1;
   if (states < 0 || std::find(inputs.begin() + 1, inputs.end(), kNone) != inputs.end()) throw Error("an input is missing");
-  const int64_t batch = build_.shape(inputs[1]).at(0);
+  if (build_.shape(inputs[1]).empty()) throw Error("its first operand has no batch axis");
+  const int64_t batch = build_.shape(inputs[1])[0];
+  const UnrollLimit limit(build_);
+  limit.check_steps(batch);
   std::vector<int64_t> lengths(batch, -1);
   if (inputs[0] != kNone) {
     if (!build_.is_constant(inputs[0])) throw Error("the lengths of its sequences depend on the data of the model");
-    lengths = build_.graph().values[inputs[0]].constant.to_ints();
+    lengths = build_.graph().values[inputs[0]].constant.cast(DType::i64).to_ints();
   }
   if (static_cast<int64_t>(lengths.size()) != batch) throw Error("it states another number of lengths than its batch has");
   std::vector<std::vector<ValueId>> entries;
-  const UnrollLimit limit(build_);
   for (int64_t b = 0; b < batch; ++b) {
     std::vector<ValueId> own;
     for (size_t i = 1; i < inputs.size(); ++i) own.push_back(item(build_, inputs[i], 0, b));

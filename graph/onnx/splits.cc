@@ -84,7 +84,8 @@ class Splitting {
 
   // The reading node is in the file as stored, so that an export can rewire it.
   bool is_original(const Candidate& c, const Use& use) const {
-    const auto note = model_.metadata.nodes.find(use.node->outputs.empty() ? "" : use.node->outputs[0]);
+    if (use.node->outputs.empty()) return false;
+    const auto note = model_.metadata.nodes.find(use.node->outputs[0]);
     if (note == model_.metadata.nodes.end()) return false;
     const std::vector<std::string>& inputs = note->second.inputs;
     return use.input < static_cast<int>(inputs.size()) && inputs[use.input] == c.tensor->name;

@@ -25,11 +25,11 @@ int64_t repeats(const std::vector<int64_t>& places, int64_t size) {
 }
 
 // Number of the element at each position of `shape`, by `strides`; axes with stride 0 have size 1 in the result.
-HostTensor numbers(const Shape& shape, const Strides& strides) {
+HostTensor numbers(FoldingBuilder& build, const Shape& shape, const Strides& strides) {
   Shape kept = shape;
   for (size_t i = 0; i < shape.size(); ++i)
     if (strides[i] == 0) kept[i] = 1;
-  HostTensor out(DType::i64, kept);
+  HostTensor out = build.table(DType::i64, kept);
   const Strides own = contiguous_strides(kept);
   for (int64_t n = 0; n < out.count(); ++n) {
     int64_t number = 0;
@@ -51,6 +51,8 @@ ValueId from_end(Arithmetic& a, ValueId indices, ValueId sizes) { return a.choos
 
 ValueId take(FoldingBuilder& build, ValueId x, int64_t axis, const std::vector<int64_t>& places) {
   const Shape from = build.shape(x);
+  if (axis < 0 || axis >= static_cast<int64_t>(from.size()))
+    throw Error(fmt::format("an operand of shape {} has no axis {}", to_string(from), axis));
   Shape to = from;
   to[axis] = static_cast<int64_t>(places.size());
   const int64_t many = repeats(places, from[axis]);
@@ -72,9 +74,10 @@ ValueId take(FoldingBuilder& build, ValueId x, int64_t axis, const std::vector<i
 }
 
 ValueId take_one(FoldingBuilder& build, ValueId x, int64_t axis, int64_t place) {
-  Shape shape = build.shape(x);
+  const ValueId taken = take(build, x, axis, {place});
+  Shape shape = build.shape(taken);
   shape.erase(shape.begin() + axis);
-  return build.reshape(take(build, x, axis, {place}), shape);
+  return build.reshape(taken, shape);
 }
 
 ElementPlaces element_places(FoldingBuilder& build, const Shape& data, ValueId indices, int64_t axis) {
@@ -98,7 +101,7 @@ ElementPlaces element_places(FoldingBuilder& build, const Shape& data, ValueId i
   // Rows of one axis and what lies behind it: the kernels count negative numbers from the end themselves.
   if (first != axis_at) linear = from_end(a, given, a.number(static_cast<double>(data[axis]), given));
   linear = a.times(linear, static_cast<double>(stride));
-  if (HostTensor base = numbers(shape, strides); base.count() != 1) linear = a.add(linear, build.constant(std::move(base)));
+  if (HostTensor base = numbers(build, shape, strides); base.count() != 1) linear = a.add(linear, build.constant(std::move(base)));
   if (first != axis_at) linear = checked_index(a, given, data[axis], linear, out.rows);
   out.indices = build.reshape(linear, {out.batch, out.count});
   return out;

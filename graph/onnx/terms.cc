@@ -1,12 +1,16 @@
 #include "graph/onnx/terms.h"
 
 #include <limits>
-#include <numeric>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
 
 namespace zeroplan {
 
 Term part(Term x, int64_t axis, int64_t start, int64_t count, int64_t step) {
   Shape shape = x.shape();
+  if (axis < 0 || axis >= x.rank()) throw Error(fmt::format("an operand of shape {} has no axis {}", to_string(shape), axis));
   if (start == 0 && step == 1 && shape[axis] == count) return x;
   std::vector<int64_t> starts(shape.size(), 0), steps(shape.size(), 1);
   starts[axis] = start;
@@ -23,12 +27,26 @@ Term concat(const std::vector<Term>& parts, int64_t axis) {
 }
 
 Term positions(FoldingBuilder& build, int64_t count, int64_t axis, int64_t rank) {
-  std::vector<int64_t> numbers(count);
-  std::iota(numbers.begin(), numbers.end(), 0);
   Shape shape(rank, 1);
   shape[axis] = count;
-  return {build, build.reshape(build.ints(numbers), shape)};
+  return {build, build.reshape(build.ints(build.counting(count)), shape)};
 }
+
+namespace {
+
+Term flip_bits(Term x, int64_t bits) {
+  HostTensor mask(DType::i64, {});
+  mask.set_int(0, bits);
+  return apply(OpKind::bit_xor, x, Term(x.build(), x.build().constant(std::move(mask))).cast(x.dtype()));
+}
+
+}  // namespace
+
+Term ordered(Term x) { return x.dtype() == DType::u64 ? flip_bits(wide(x), std::numeric_limits<int64_t>::min()) : wide(x); }
+
+Term unordered(Term y, DType dtype) { return (dtype == DType::u64 ? flip_bits(y, std::numeric_limits<int64_t>::min()) : y).cast(dtype); }
+
+Term opposite(Term x) { return is_floating(x.dtype()) ? -x : flip_bits(x, -1); }
 
 Shifted shift_down(Term x, const std::vector<int64_t>& axes) {
   const Term largest = reduce(OpKind::reduce_max, x, axes, true);

@@ -19,7 +19,7 @@ struct ConvTypes {
 
 Shape result_shape(const Node& node, const Shape& x, const Shape& w) {
   const int64_t groups = node.attributes.get_int(Attr::groups);
-  if (w.size() != x.size() || groups < 1 || w[0] % groups != 0 || x[1] != w[1] * groups)
+  if (w.size() != x.size() || groups < 1 || w[0] % groups != 0 || x[1] % groups != 0 || x[1] / groups != w[1])
     throw Error(fmt::format("a weight of shape {} with {} groups does not fit an input of shape {}", to_string(w), groups, to_string(x)));
   return window_result(node.attributes, x, w[0], Shape(w.begin() + 2, w.end()));
 }

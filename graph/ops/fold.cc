@@ -1,8 +1,11 @@
 // shape_of, range, trilu: exist at import only, where constant folding evaluates them.
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 #include <fmt/format.h>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "graph/ops/definitions.h"
 #include "graph/ops/indexing.h"
@@ -28,13 +31,16 @@ const HostTensor& constant_scalar(const Graph& graph, const Node& node, int i, s
   return value.constant;
 }
 
+uint64_t bits(int64_t x) { return static_cast<uint64_t>(x); }
+
 int64_t range_count(const HostTensor& start, const HostTensor& limit, const HostTensor& delta) {
   if (delta.get(0) == 0) throw Error("delta is 0");
-  if (is_floating(start.dtype()))
-    return std::max<int64_t>(0, static_cast<int64_t>(std::ceil((limit.get(0) - start.get(0)) / delta.get(0))));
-  const int64_t span = limit.get_int(0) - start.get_int(0), step = delta.get_int(0);
-  if (span == 0 || (span < 0) != (step < 0)) return 0;
-  return span / step + (span % step != 0);
+  if (is_floating(start.dtype())) return std::max<int64_t>(0, checked_int(std::ceil((limit.get(0) - start.get(0)) / delta.get(0))));
+  const int64_t from = start.get_int(0), to = limit.get_int(0), step = delta.get_int(0);
+  if (from == to || (to < from) != (step < 0)) return 0;
+  const uint64_t span = step < 0 ? bits(from) - bits(to) : bits(to) - bits(from), stride = step < 0 ? 0 - bits(step) : bits(step);
+  const uint64_t count = (span - 1) / stride + 1;
+  return count > static_cast<uint64_t>(INT64_MAX) ? INT64_MAX : static_cast<int64_t>(count);
 }
 
 std::vector<OutputType> infer_range(const Graph& graph, const Node& node) {
@@ -52,7 +58,7 @@ void evaluate_range(const Node&, std::span<const HostTensor> in, std::span<HostT
     if (is_floating(out[0].dtype()))
       out[0].set(i, in[0].get(0) + static_cast<double>(i) * in[2].get(0));
     else
-      out[0].set_int(i, in[0].get_int(0) + i * in[2].get_int(0));
+      out[0].set_int(i, static_cast<int64_t>(bits(in[0].get_int(0)) + bits(i) * bits(in[2].get_int(0))));
   }
 }
 

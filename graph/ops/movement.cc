@@ -1,6 +1,7 @@
 // copy, concat, fill.
 #include <fmt/format.h>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "graph/ops/definitions.h"
 #include "graph/ops/indexing.h"
@@ -31,7 +32,7 @@ std::vector<OutputType> infer_concat(const Graph& graph, const Node& node) {
     Shape expected = first.shape;
     if (x.shape.size() == expected.size()) expected[axis] = x.shape[axis];
     expect_shape(x, expected, "x");
-    shape[axis] += x.shape[axis];
+    shape[axis] = checked_add(shape[axis], x.shape[axis]);
   }
   return {{first.dtype, shape}};
 }
@@ -77,7 +78,7 @@ void evaluate_fill(const Node& node, std::span<const HostTensor>, std::span<Host
   const double value = node.attributes.get_double(Attr::value);
   for (int64_t i = 0; i < out[0].count(); ++i) {
     if (is_integer(out[0].dtype()))
-      out[0].set_int(i, static_cast<int64_t>(value));
+      out[0].set_int(i, truncated_int(value));
     else
       out[0].set(i, value);
   }

@@ -1,5 +1,6 @@
 // max_pool: x [N,C,…] → y, indices (i64, into x as one flat list; the first of equal maxima; a nan wins). average_pool: x → y, the mean of
 // a window: over all its places (count_include_pad 1) or over those inside x (0). average_pool_grad: dy → dx of `shape`.
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -24,15 +25,28 @@ Windows windows_of(const Node& node, const Shape& x) {
   return make_windows(x.data(), static_cast<int>(x.size()), node.attributes.get_ints(Attr::kernel_shape).data(), node.attributes);
 }
 
+// The first window without an element of x, -1: there is none.
+int64_t empty_window(const WindowAxis& a) {
+  constexpr int64_t kMostChecked = int64_t{1} << 20;
+  if (a.in == 0) return 0;
+  // Windows that start in front of x may jump over it; of the others, those that start behind it have none.
+  const int64_t in_front = std::min(a.out, a.before <= 0 ? 0 : (a.before - 1) / a.stride + 1);
+  if (in_front > kMostChecked && a.dilation > a.in)
+    throw Error(fmt::format("a padding of {} for windows of dilation {} is not supported", a.before, a.dilation));
+  for (int64_t o = 0; o < in_front; ++o) {
+    const int64_t missing = a.before - o * a.stride, taps = (missing - 1) / a.dilation + 1;  // that lie in front of x
+    if (taps >= a.kernel || taps * a.dilation - missing >= a.in) return o;
+    if (a.dilation <= a.in) break;  // the others start nearer
+  }
+  const int64_t behind = a.in + a.before <= 0 ? 0 : (a.in + a.before - 1) / a.stride + 1;
+  return behind < a.out ? behind : -1;
+}
+
 // Every window must have an element of x.
 void check_windows(const Node& node, const Shape& x) {
-  const Windows w = windows_of(node, x);
-  for (const WindowAxis& a : w.axis)
-    for (int64_t o = 0; o < a.out; ++o) {
-      bool any = false;
-      for (int64_t t = 0; t < a.kernel && !any; ++t) any = o >= a.first_result(t) && o < a.last_result(t);
-      if (!any) throw Error(fmt::format("window {} lies in the padding alone of an input of shape {}", o, to_string(x)));
-    }
+  for (const WindowAxis& a : windows_of(node, x).axis)
+    if (const int64_t o = empty_window(a); o >= 0)
+      throw Error(fmt::format("window {} lies in the padding alone of an input of shape {}", o, to_string(x)));
 }
 
 std::vector<OutputType> infer_max(const Graph& graph, const Node& node) {
@@ -143,9 +157,9 @@ int64_t grad_workspace(const Graph& graph, const Node& node, int) {
 }
 
 double flops(const Graph& graph, const Node& node) {
-  const std::vector<int64_t>& kernel = node.attributes.get_ints(Attr::kernel_shape);
-  const ValueId result = node.op == OpKind::average_pool_grad ? node.inputs[0] : node.outputs[0];
-  return static_cast<double>(elements(graph.value(result).shape)) * static_cast<double>(elements(kernel));
+  const Shape& operand = graph.value(node.inputs[0]).shape;
+  const Shape result = node.op == OpKind::average_pool_grad ? operand : pooled(node, operand);
+  return static_cast<double>(elements(result)) * static_cast<double>(elements(node.attributes.get_ints(Attr::kernel_shape)));
 }
 
 }  // namespace

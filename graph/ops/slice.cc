@@ -23,8 +23,9 @@ void check_slice(const Node& node, const Shape& whole, const Shape& part) {
                             to_string(part), to_string(whole)));
   for (size_t i = 0; i < whole.size(); ++i) {
     if (part[i] == 0) continue;
-    const int64_t last = starts[i] + (part[i] - 1) * steps[i];
-    const bool inside = starts[i] >= 0 && starts[i] < whole[i] && last >= 0 && last < whole[i];
+    int64_t last = 0;
+    const bool counted = !__builtin_mul_overflow(part[i] - 1, steps[i], &last) && !__builtin_add_overflow(starts[i], last, &last);
+    const bool inside = counted && starts[i] >= 0 && starts[i] < whole[i] && last >= 0 && last < whole[i];
     if (part[i] < 0 || steps[i] == 0 || !inside)
       throw Error(fmt::format("slice of axis {} (start {}, step {}, size {}) leaves the {} elements there are", i, starts[i], steps[i],
                               part[i], whole[i]));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/extent.h"
 #include "graph/ops/definitions.h"
 
 namespace zeroplan {
@@ -53,7 +54,9 @@ OpClass op_class(OpKind kind) { return kClasses[static_cast<size_t>(kind)]; }
 
 std::vector<OutputType> infer_node(const Graph& graph, const Node& node) {
   try {
-    return op_def(node.op).infer(graph, node);
+    std::vector<OutputType> types = op_def(node.op).infer(graph, node);
+    for (const OutputType& type : types) extent(type.shape);  // throws
+    return types;
   } catch (const Error& error) {
     ErrorContext context;
     context.op = std::string(op_name(node.op));

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "passes/edit/graph_edits.h"
@@ -49,7 +50,8 @@ class ActivationFuser {
       const std::optional<Polynomial> argument = polynomial_of(graph_, u, x);
       if (!argument || !nearly_equal(*argument, form.argument)) continue;
       std::set<NodeId> results;
-      collect_results(t, x, t, form, kSearchDepth, results);
+      std::map<ValueId, int> seen;
+      collect_results(t, x, t, form, kSearchDepth, results, seen);
       for (NodeId result : results) edits_.become(result, form.op, {x}, attributes_of(form));
       return;
     }
@@ -78,9 +80,12 @@ class ActivationFuser {
     }
   }
 
-  // Nodes behind `from` whose value, written in x and t, is the form's result.
-  void collect_results(ValueId from, ValueId x, ValueId t, const Form& form, int depth, std::set<NodeId>& found) const {
-    if (depth == 0) return;
+  // Nodes behind `from` whose value, written in x and t, is the form's result. `seen`: with what depth a value was looked behind.
+  void collect_results(ValueId from, ValueId x, ValueId t, const Form& form, int depth, std::set<NodeId>& found,
+                       std::map<ValueId, int>& seen) const {
+    int& deepest = seen[from];
+    if (depth <= deepest) return;
+    deepest = depth;
     for (NodeId user : users_[from]) {
       const ValueId y = graph_.nodes[user].outputs[0];
       const std::optional<Polynomial> value = polynomial_of(graph_, y, x, t);
@@ -88,7 +93,7 @@ class ActivationFuser {
       if (nearly_equal(*value, form.result))
         found.insert(user);
       else
-        collect_results(y, x, t, form, depth - 1, found);
+        collect_results(y, x, t, form, depth - 1, found, seen);
     }
   }
 

@@ -11,6 +11,7 @@
 #include "base/temporary_folder.h"
 #include "tests/e2e_support/command.h"
 #include "tests/e2e_support/tiny_model.h"
+#include "tests/paths/paths.h"
 
 namespace zeroplan {
 namespace {
@@ -45,8 +46,8 @@ class Predict : public testing::Test {
   }
   std::string file(const std::string& name) const { return folder_.file(name); }
   Outcome predict(const std::string& options) const {
-    return run_command(fmt::format("{} predict {} --data {} -o {} --bind rate=2 {}", ZEROPLAN_BINARY, file("model.onnx"), folder_.path(),
-                                   out_.path(), options));
+    return run_command(
+        fmt::format("{} predict {} --data {} -o {} --bind rate=2 {}", kProgram, file("model.onnx"), folder_.path(), out_.path(), options));
   }
   double expected(int64_t i) const {
     constexpr double w[] = {1, -2, 0.5};
@@ -88,8 +89,7 @@ TEST_F(Predict, AnOutputNamedWithASlashIsAFileOfTheFolder) {
       .node("Add", {"a/x", "w"}, {"_scale:0"});
   model.output("/scale:0", {"N", 2}).output("_scale:0", {"N", 2}).save(file("slash.onnx"));
   write_npy(file("a_x.npy"), random_tensor({3, 2}, 4));
-  const std::string command =
-      fmt::format("{} predict {} --data {} -o {}", ZEROPLAN_BINARY, file("slash.onnx"), folder_.path(), out_.path());
+  const std::string command = fmt::format("{} predict {} --data {} -o {}", kProgram, file("slash.onnx"), folder_.path(), out_.path());
   EXPECT_THAT(run_command(command).output, HasSubstr("name the same file"));
   const Outcome outcome = run_command(command + " --output /scale:0");
   ASSERT_EQ(outcome.code, 0) << outcome.output;
@@ -113,7 +113,7 @@ class DoctorTest : public testing::Test {
   }
   std::string model() const { return folder_.path() + "/model.onnx"; }
   Outcome doctor(const std::string& options) const {
-    return run_command(fmt::format("{} doctor {} --data {} --batch 4 {}", ZEROPLAN_BINARY, model(), folder_.path(), options));
+    return run_command(fmt::format("{} doctor {} --data {} --batch 4 {}", kProgram, model(), folder_.path(), options));
   }
   TemporaryFolder folder_;
 };
