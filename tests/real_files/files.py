@@ -24,6 +24,7 @@ class File:
     pieces: int = 2              # micro-batches
     noise: float = 0.1           # of the copy that is the target, relative to each tensor
     lr: float = 1e-3
+    quantized: bool = False      # activations are integers
     gradients: bool = True       # doctor compares them with differences: minutes, where the file is large
 
 
@@ -110,5 +111,5 @@ FILES = [
          lambda random: {"input_1": letters(random)["char_inputs"].astype(numpy.float32)}, ["--dim", "unk__1916=24"], 5310416, gradients=False),
     File("pipecat smart-turn", "pipecat_ai", "pipecat/audio/turn/smart_turn/data/smart-turn-v3.2-cpu.onnx",
          "has a speaker ended: Whisper's encoder, int8 by QuantizeLinear and DequantizeLinear", "logits",
-         lambda random: {"input_features": random.standard_normal((2, 80, 800)).astype(numpy.float32)}, [], 173569, gradients=False),
+         lambda random: {"input_features": random.standard_normal((2, 80, 800)).astype(numpy.float32)}, [], 173569, noise=0.5, quantized=True, gradients=False),
 ]

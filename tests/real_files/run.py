@@ -19,6 +19,9 @@ import files
 
 STEPS = 20
 TOLERANCE = 1e-4        # of the outputs, between ONNX Runtime and zeroplan, relative to the output's largest value where that is above 1
+# Of int8 activations: where a last bit of a sum decides between two levels, all that follows differs. ONNX Runtime's fused kernels for integers
+# are farther from its plain ones than zeroplan is, so the plain ones judge.
+QUANTIZED_TOLERANCE = 1e-2
 LOSS_TOLERANCE = 1e-3   # of the losses, relative
 
 
@@ -37,6 +40,8 @@ def onnx_runtime(model, file, data):
     """Outputs by name. Samples lie on the first axis of `data`; a file with a fixed batch gets them piece by piece."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
+    if file.quantized:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     feed = {}
     for entry in session.get_inputs():
@@ -79,8 +84,8 @@ def largest_difference(ours, theirs):
     return worst
 
 
-def close(what, a, b):
-    if not abs(a - b) <= LOSS_TOLERANCE * max(abs(a), abs(b)):
+def close(what, a, b, tolerance):
+    if not abs(a - b) <= tolerance * max(abs(a), abs(b)):
         raise Failed(f"{what}: zeroplan {a:.6g}, ONNX Runtime {b:.6g}")
 
 
@@ -140,7 +145,8 @@ class Check:
     def judge(self, model, name, loss):
         """The largest difference of the outputs."""
         theirs = onnx_runtime(model, self.file, self.data)
-        close(f"loss of {name}", loss, mse(theirs[self.file.output], self.target))
+        rounding = 2 * QUANTIZED_TOLERANCE / loss**0.5 if self.file.quantized else LOSS_TOLERANCE
+        close(f"loss of {name}", loss, mse(theirs[self.file.output], self.target), rounding)
         return largest_difference(self.predict(model, name), theirs)
 
     def doctor(self):
@@ -163,7 +169,7 @@ class Check:
             raise Failed(f"{trainable} elements are trained, {self.file.trainable} expected")
         if not last <= first / 2:
             raise Failed(f"the loss went from {first:.6g} to {last:.6g}, not to half")
-        if worst > TOLERANCE:
+        if worst > (QUANTIZED_TOLERANCE if self.file.quantized else TOLERANCE):
             raise Failed(f"ONNX Runtime's outputs differ by {worst:.2g}")
         options = " ".join(self.options).replace("|", "\\|")
         return f"| {self.file.name} | {self.file.what} | `{options}` | {trainable:,} in {tensors} |", f" {first:.2g} → {last:.2g} | {worst:.0e} |"
