@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The test command: builds and tests the release, asan and tsan presets, tries the installed package and the README's commands, runs
-# ONNX's suites forward and checks their gradients, checks style.
+# ONNX's suites forward and checks their gradients, trains files from PyPI, checks style.
 # Prints minutes per stage. ZEROPLAN_CHECK_STAGES chooses some of: style asan tsan demo release (default: all).
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -47,6 +47,7 @@ if wants demo; then stage demo bash scripts/demo.sh "$(mktemp -d)"; fi
 if wants release; then
   stage conformance bash scripts/conformance.sh
   stage gradcheck bash scripts/gradcheck.sh
+  stage "real files" bash scripts/real_files.sh
   stage coverage bash scripts/coverage.sh --check
   stage "test release" test_preset release
 fi

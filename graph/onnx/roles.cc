@@ -126,19 +126,6 @@ void decide(const OnnxModel& model, WeightFiles& files, const UseMap& uses, cons
   c.reason = empty ? "empty" : state ? "initial state of equal values; --train trains it" : "holds infinities, as masks do";
 }
 
-// The name that the weight of a folded transpose had: node /net/h.0/attn/MatMul gives net.h.0.attn.weight.
-void recover_name(const OnnxModel& model, const UseMap& uses, const std::map<std::string, int>& names, Candidate& c) {
-  if (c.root != c.tensor->name || c.root.rfind("onnx::MatMul", 0) != 0 || model.producer.rfind("pytorch", 0) != 0) return;
-  const auto readers = uses.find(c.tensor->name);
-  if (readers == uses.end() || readers->second.size() != 1 || readers->second[0].node->op != "MatMul") return;
-  const std::string& node = readers->second[0].node->name;
-  const size_t slash = node.rfind('/');
-  if (slash == std::string::npos || slash == 0 || node[0] != '/') return;
-  std::string name = node.substr(1, slash - 1) + ".weight";
-  std::replace(name.begin(), name.end(), '/', '.');
-  if (!names.count(name)) c.root = name;
-}
-
 void add_candidates(const OnnxModel& model, WeightFiles& files, const UseMap& uses, const std::set<std::string>& reached, RolePlan& plan) {
   const auto add = [&](const OnnxTensor& tensor, bool constant_node) {
     Candidate c;

@@ -49,6 +49,8 @@ bool is_float_type(int type);  // of TensorProto.DataType: one that can be train
 
 // The steps of plan_roles.
 void make_parameter(Candidate& c, const ImportOptions& options, RolePlan& plan);  // of a candidate with that role, or a problem
+// The name that the weight of a folded transpose had: node /net/h.0/attn/MatMul gives net.h.0.attn.weight. `names`: of all candidates.
+void recover_name(const OnnxModel& model, const UseMap& uses, const std::map<std::string, int>& names, Candidate& c);
 UseMap find_uses(const OnnxGraph& graph, bool inside_nodes = true);
 // Values from which a gradient path leads to a wanted one.
 std::set<std::string> gradient_values(const OnnxGraph& graph, const std::set<std::string>& wanted);

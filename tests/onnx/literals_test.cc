@@ -107,5 +107,20 @@ TEST(Literals, OneValueThatMayBeAWeightIsTrained) {
   EXPECT_THAT(trained(tensorflow), ElementsAre("w"));
 }
 
+// A folded transpose gets the name that its module gives it.
+TEST(Names, AChildOfASequentialHasItsNameOnce) {
+  ModelBuilder m;
+  m.input("x", {"N", "2"}).output("loss", {});
+  m.proto.set_producer_name("pytorch");
+  m.weight("onnx::MatMul_1", {2, 2}, {1, 2, 3, 4});
+  m.weight("onnx::MatMul_2", {2, 2}, {5, 6, 7, 8});
+  m.weight("net.ffm.1.bias", {2}, {1, 2});
+  m.node("MatMul", {"x", "onnx::MatMul_1"}, {"a"}, "/net/ffm/ffm.1/MatMul");
+  m.node("Add", {"a", "net.ffm.1.bias"}, {"b"}, "/net/ffm/ffm.1/Add");
+  m.node("MatMul", {"b", "onnx::MatMul_2"}, {"c"}, "/net/ffm/ffm.2/MatMul");
+  m.add("ReduceMean", {"c"}, "loss", {{"keepdims", 0}});
+  EXPECT_THAT(trained(m), UnorderedElementsAre("net.ffm.1.weight", "net.ffm.1.bias", "net.ffm.ffm.2.weight"));
+}
+
 }  // namespace
 }  // namespace zeroplan

@@ -1,13 +1,14 @@
 // A copy of a model with noise on its trained parameters: what a run of scripts/real_files.sh trains towards.
 #include <cmath>
-#include <cstring>
 #include <random>
+#include <span>
 
 #include <fmt/format.h>
 
 #include "api/zeroplan.h"
 #include "base/error.h"
 #include "graph/onnx/exporter.h"
+#include "graph/onnx/stored_weight.h"
 #include "graph/onnx/weights.h"
 #include "tools/compile_arguments.h"
 
@@ -28,6 +29,7 @@ void perturb(const std::string& path, const std::string& out, double share, cons
   const ModelInspection inspection = inspect(file, options);
   if (!inspection.problems.empty()) throw ErrorList(fmt::format("{} cannot be trained:", path), inspection.problems);
   const std::vector<Parameter>& parameters = inspection.model.graph.parameters;
+  check(options.precision == DType::f32, "weights are perturbed in float32");
   export_model(path, out, parameters, [&](const TakeParameter& take) {
     std::mt19937_64 random(1);
     for (size_t i = 0; i < parameters.size(); ++i) {
@@ -35,10 +37,7 @@ void perturb(const std::string& path, const std::string& out, double share, cons
       std::vector<float> values(static_cast<size_t>(elements(p.shape)));
       read_weight(*file.weights(), p.source, 0, static_cast<int64_t>(values.size()), DType::f32, values.data());
       if (p.trainable) add_noise(values, share, random);
-      HostTensor stored(DType::f32, p.shape);
-      std::memcpy(stored.mutable_data(), values.data(), values.size() * sizeof(float));
-      stored = stored.cast(p.source.dtype);
-      take(static_cast<int>(i), {stored.data(), static_cast<size_t>(stored.bytes())});
+      take(static_cast<int>(i), std::as_bytes(std::span(values)));
     }
   });
 }
