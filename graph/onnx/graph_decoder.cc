@@ -120,31 +120,6 @@ ValueId GraphDecoder::add_input(Value value) {
   return id;
 }
 
-ValueId GraphDecoder::parameter(int index) {
-  const auto [found, added] = parameters_.emplace(index, kNone);
-  if (!added) return found->second;
-  const Parameter& p = roles_.parameters[index];
-  Value value;
-  value.name = p.name;
-  value.dtype = precision_;
-  value.shape = p.shape;
-  value.kind = ValueKind::parameter;
-  value.parameter = index;
-  return found->second = build_.graph().add_value(std::move(value));
-}
-
-// An initializer or the tensor of a Constant node that is a parameter: the parameter, or its transpose.
-ValueId GraphDecoder::stored(const std::string& name) {
-  const auto role = roles_.by_name.find(name);
-  if (role != roles_.by_name.end() && roles_.candidates[role->second].parameter >= 0) {
-    const Candidate& c = roles_.candidates[role->second];
-    const ValueId id = parameter(c.parameter);
-    return c.transposed ? build_.transpose(id, {1, 0}) : id;
-  }
-  const auto tensor = initializers_.find(name);
-  return tensor == initializers_.end() ? kNone : build_.constant(load_tensor(*tensor->second, files_, precision_));
-}
-
 ValueId GraphDecoder::find(const std::string& name) {
   const ValueId id = lookup(name);
   if (id >= kNone) return id;
@@ -176,7 +151,7 @@ ValueId GraphDecoder::operand(const OnnxNode& node, int input) {
   if (name.empty()) return kNone;
   if (!node.outputs.empty()) {
     const auto own = roles_.split_uses.find({node.outputs[0], input});
-    if (own != roles_.split_uses.end()) return parameter(own->second);
+    if (own != roles_.split_uses.end()) return shown(own->second);
   }
   const ValueId small = nibbles(node, name), id = small == kNone ? lookup(name) : small;
   if (id == kNone) throw Error(fmt::format("its input '{}' is not defined before it", name));

@@ -191,8 +191,8 @@ std::vector<ImporterRow> size_rows() {
          t.set_data_type(onnx::TensorProto::FLOAT);
          for (int i = 0; i < 3; ++i) t.add_dims(int64_t{1} << 40);
        }),
-       .error =
-           "tensor 't' of shape [1099511627776,1099511627776,1099511627776] has more than 1099511627776 elements, the most that is supported; the file is damaged"},
+       .error = "tensor 't' of shape [1099511627776,1099511627776,1099511627776] has more than 1099511627776 elements, the most that is "
+                "supported; the file is damaged"},
   };
 }
 
