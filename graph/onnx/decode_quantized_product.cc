@@ -10,34 +10,34 @@
 namespace zeroplan {
 namespace {
 
-// How a zero point or a scale lies over its tensor.
-using Layout = Term (*)(Term numbers, const Shape& shape, const char* what);
+// How a zero point or a scale lies over its tensor, whose shape is a copy: nodes are added while it is used.
+using Layout = Term (*)(Term numbers, Shape shape, const char* what);
 
 [[noreturn]] void misfit(const Term& numbers, const Shape& shape, const char* what) {
   throw Error(fmt::format("its {} of shape {} does not fit a tensor of shape {}", what, to_string(numbers.shape()), to_string(shape)));
 }
 
-Term broadcast_or_refuse(Term numbers, const Shape& shape, const char* what) {
+Term broadcast_or_refuse(Term numbers, Shape shape, const char* what) {
   if (!broadcasts_to(numbers.shape(), shape)) misfit(numbers, shape, what);
   return numbers;
 }
 
-Term per_tensor(Term numbers, const Shape& shape, const char* what) {
+Term per_tensor(Term numbers, Shape shape, const char* what) {
   if (elements(numbers.shape()) != 1) misfit(numbers, shape, what);
   return numbers.reshape({});
 }
 
-Term per_row(Term numbers, const Shape& shape, const char* what) {
+Term per_row(Term numbers, Shape shape, const char* what) {
   if (elements(numbers.shape()) == 1) return numbers.reshape({});
   return broadcast_or_refuse(numbers.rank() == 1 ? numbers.reshape({numbers.shape()[0], 1}) : numbers, shape, what);
 }
 
-Term per_column(Term numbers, const Shape& shape, const char* what) {
+Term per_column(Term numbers, Shape shape, const char* what) {
   return elements(numbers.shape()) == 1 ? numbers.reshape({}) : broadcast_or_refuse(numbers, shape, what);
 }
 
 // Of a weight [M, C / groups, …].
-Term per_filter(Term numbers, const Shape& shape, const char* what) {
+Term per_filter(Term numbers, Shape shape, const char* what) {
   if (elements(numbers.shape()) == 1) return numbers.reshape({});
   if (numbers.rank() != 1 || numbers.shape()[0] != shape[0]) misfit(numbers, shape, what);
   Shape along(shape.size(), 1);

@@ -75,7 +75,7 @@ class Origins {
   std::map<ValueId, bool> leads_;
 };
 
-Term per_place(Term numbers, const Shape& shape, int64_t axis, const char* what) {
+Term per_place(Term numbers, Shape shape, int64_t axis, const char* what) {
   if (numbers.rank() != 1 || axis >= static_cast<int64_t>(shape.size()) || numbers.shape()[0] != shape[axis])
     throw Error(fmt::format("its {} of shape {} does not have one number per place of axis {} of {}", what, to_string(numbers.shape()),
                             axis, to_string(shape)));
@@ -84,7 +84,7 @@ Term per_place(Term numbers, const Shape& shape, int64_t axis, const char* what)
   return numbers.reshape(along);
 }
 
-Term per_block(Term numbers, const Shape& shape, int64_t axis, int64_t block, const char* what) {
+Term per_block(Term numbers, Shape shape, int64_t axis, int64_t block, const char* what) {
   Shape blocks = shape;
   if (axis < static_cast<int64_t>(shape.size())) blocks[axis] = ceil_div(shape[axis], block);
   if (numbers.shape() != blocks)
@@ -102,7 +102,7 @@ Term per_block(Term numbers, const Shape& shape, int64_t axis, int64_t block, co
 
 bool is_quantised(DType dtype) { return dtype == DType::u8 || dtype == DType::i8 || dtype == DType::u16 || dtype == DType::i16; }
 
-Term spread(Term numbers, const Shape& shape, int64_t axis, int64_t block, const char* what) {
+Term spread(Term numbers, Shape shape, int64_t axis, int64_t block, const char* what) {
   if (block > 0) return per_block(numbers, shape, axis, block, what);
   if (block < 0) throw Error(fmt::format("its block size of {} is negative", block));
   if (numbers.rank() <= 1 && elements(numbers.shape()) == 1) return numbers.reshape({});

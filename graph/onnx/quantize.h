@@ -9,7 +9,7 @@ bool is_quantised(DType dtype);  // 8 and 16 bits
 
 // A scale or a zero point, spread to broadcast against a tensor of `shape`: one number, one per place of `axis`, or with a `block` above 0
 // one per block of places. `what` names it in messages.
-Term spread(Term numbers, const Shape& shape, int64_t axis, int64_t block, const char* what);
+Term spread(Term numbers, Shape shape, int64_t axis, int64_t block, const char* what);
 
 // round(ratio) + zero, half to even and held within the range of `dtype`: whole numbers in floating point. No zero: 0.
 Term rounded(Term ratio, const Term* zero, DType dtype);

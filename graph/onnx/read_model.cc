@@ -3,6 +3,7 @@
 #include <onnx/checker.h>
 #include <onnx/inliner/inliner.h>
 #include <onnx/onnx_pb.h>
+#include <onnx/shape_inference/implementation.h>
 #include <xxhash.h>
 
 #include <algorithm>
@@ -129,7 +130,10 @@ void check_and_convert(onnx::ModelProto& model, int opset) {
   model.clear_training_info();
   clear_unknown_dims(*model.mutable_graph());
   set_unknown_aside(model, opset);
-  if (has_other_opset(model, opset)) inline_functions(model);
+  if (has_other_opset(model, opset)) {  // the converter asks for the types of what a function is given
+    guarded("the types of the model's values cannot be inferred", [&] { onnx::shape_inference::InferShapes(model); });
+    inline_functions(model);
+  }
   std::vector<Hidden> hidden;
   hide_stripped(*model.mutable_graph(), hidden);
   guarded("ONNX's checker refuses the model", [&] { onnx::checker::check_model(model); });

@@ -53,10 +53,10 @@ TEST(Integers, BinaryOperators) {
     const Numbers a = edges(dtype);
     const int64_t n = static_cast<int64_t>(a.size());
     for (const Binary& row : rows) {
-      Numbers wanted;
+      Numbers left, right, wanted;
       for (const Whole x : a)
-        for (const Whole y : a) wanted.push_back(row.formula(x, y));
-      OneNode node = OneNode(row.op).input(tensor(dtype, {n, 1}, a)).input(tensor(dtype, {1, n}, a));
+        for (const Whole y : a) left.push_back(x), right.push_back(y), wanted.push_back(row.formula(x, y));
+      OneNode node = OneNode(row.op).input(tensor(dtype, {n, n}, left)).input(tensor(dtype, {n, n}, right));
       if (row.set) row.set(node);
       expect_outputs(node, {tensor(row.gives_boolean ? DType::boolean : dtype, {n, n}, wanted)}, name_of(row.op, dtype));
     }

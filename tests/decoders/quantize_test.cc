@@ -147,7 +147,7 @@ TEST(Quantize, DynamicTakesTheRangeOfItsInput) {
     EXPECT_EQ(difference(got[2], {}, {zero}), "");
     EXPECT_EQ(got[2].dtype(), kByte);
   };
-  check(reals({6}, {0, 2, -3, -2.5, 1.34, 0.5}), {153, 255, 0, 26, 221, 179}, 5.0 / 255, 153);
+  check(reals({6}, {0, 2, -3, -2.4, 1.34, 0.5}), {153, 255, 0, 31, 221, 179}, 5.0 / 255, 153);
   check(reals({2, 2}, {1, 2.5, 2, 5}), {51, 128, 102, 255}, 5.0 / 255, 0);
   check(reals({2}, {-1, -4}), {191, 0}, 4.0 / 255, 255);
   check(reals({2}, {0, 0}), {0, 0}, 1, 0);

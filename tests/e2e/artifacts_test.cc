@@ -66,8 +66,8 @@ TEST(OrtArtifacts, TheProgramTrainsExportsAndRunsFromAPlan) {
   ASSERT_EQ(trained.code, 0) << trained.output;
   const double expected = reference().at("losses").get<std::vector<double>>().back();
   EXPECT_NEAR(last_loss(), expected, 1e-4);
-  const Outcome evaluated = run_command(
-      fmt::format("{} train {} --batch 8 --data {} --lr 1e-30 --steps 1 --metrics {}", kProgram, exported, data, metrics));
+  const Outcome evaluated =
+      run_command(fmt::format("{} train {} --batch 8 --data {} --lr 1e-30 --steps 1 --metrics {}", kProgram, exported, data, metrics));
   ASSERT_EQ(evaluated.code, 0) << evaluated.output;
   EXPECT_NEAR(last_loss(), reference().at("eval_after").get<double>(), 1e-4);
 

@@ -115,9 +115,8 @@ TEST_F(T33, ManyRanksAreCompiledButNotRun) {
   };
   const std::string plan = tiny_.file("many.zplan");
   refused(train("--ranks 1025 --micro-batches 4"));
-  ASSERT_EQ(
-      run_command(fmt::format("{} compile {} -o {} --ranks 1025 --batch 4 --micro-batches 4", kProgram, tiny_.model(), plan)).code,
-      0);
+  ASSERT_EQ(run_command(fmt::format("{} compile {} -o {} --ranks 1025 --batch 4 --micro-batches 4", kProgram, tiny_.model(), plan)).code,
+            0);
   refused(run_command(fmt::format("{} run {} --data {}", kProgram, plan, tiny_.data_folder())));
 }
 
@@ -185,8 +184,8 @@ TEST_F(CommandLine, CompileThenRunEqualsTrain) {
   const Outcome compiled = run_command(fmt::format("{} compile {} -o {} --ranks 2 --batch 4", kProgram, tiny_.model(), plan));
   ASSERT_EQ(compiled.code, 0) << compiled.output;
   EXPECT_EQ(run_command(fmt::format("{} verify {}", kProgram, plan)).code, 0);
-  const Outcome ran = run_command(
-      fmt::format("{} run {} --data {} --steps 3 --export {}", kProgram, plan, tiny_.data_folder(), tiny_.file("a.onnx")));
+  const Outcome ran =
+      run_command(fmt::format("{} run {} --data {} --steps 3 --export {}", kProgram, plan, tiny_.data_folder(), tiny_.file("a.onnx")));
   EXPECT_EQ(ran.code, 0) << ran.output;
   EXPECT_EQ(train("--ranks 2 --steps 3 --export " + tiny_.file("b.onnx")).code, 0);
   EXPECT_TRUE(read_file(tiny_.file("a.onnx")) == read_file(tiny_.file("b.onnx")));
@@ -195,8 +194,7 @@ TEST_F(CommandLine, CompileThenRunEqualsTrain) {
 TEST_F(CommandLine, APlanRunsFromAnyFolder) {
   const std::string folder = tiny_.file(""), rest = fmt::format(" --data {} --steps 1", tiny_.data_folder());
   const auto in = [&](const std::string& place, const std::string& arguments) {
-    return run_command(
-        fmt::format("mkdir -p {0}/a {0}/b/deep {0}/c/deep; cd {0}/{1} && {2} {3}", folder, place, kProgram, arguments));
+    return run_command(fmt::format("mkdir -p {0}/a {0}/b/deep {0}/c/deep; cd {0}/{1} && {2} {3}", folder, place, kProgram, arguments));
   };
   EXPECT_EQ(in(".", "compile model.onnx -o beside.zplan --batch 4").code, 0);
   EXPECT_EQ(in("a", "compile ../model.onnx -o ../b/deep/apart.zplan --batch 4").code, 0);

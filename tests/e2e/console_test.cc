@@ -98,9 +98,9 @@ TEST_F(Console, EvaluationSaysWhatItLeavesOut) {
   EXPECT_THAT(outcome.output, HasSubstr("(7 of 7 samples)"));
   EXPECT_THAT(read_file(metrics), HasSubstr("\"eval_samples\": 7, \"eval_samples_left_out\": 0,"));
   const TinyCase mixer(tiny_mixer(3), {{"x", random_tensor({7, 3}, 3)}});
-  const std::string mixed = run_command(fmt::format("{0} train {1} --batch 4 --steps 1 --data {2} --eval-data {2}", kProgram,
-                                                    mixer.model(), mixer.data_folder()))
-                                .output;
+  const std::string mixed =
+      run_command(fmt::format("{0} train {1} --batch 4 --steps 1 --data {2} --eval-data {2}", kProgram, mixer.model(), mixer.data_folder()))
+          .output;
   EXPECT_THAT(mixed, AllOf(HasSubstr("the last 3 samples of each epoch are left out"), HasSubstr("(4 of 7 samples)")));
   EXPECT_THAT(run_command(train("--steps 1 --eval-data " + tiny_.data_folder())).output, HasSubstr("(8 of 8 samples)"));
 }

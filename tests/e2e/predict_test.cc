@@ -46,8 +46,8 @@ class Predict : public testing::Test {
   }
   std::string file(const std::string& name) const { return folder_.file(name); }
   Outcome predict(const std::string& options) const {
-    return run_command(fmt::format("{} predict {} --data {} -o {} --bind rate=2 {}", kProgram, file("model.onnx"), folder_.path(),
-                                   out_.path(), options));
+    return run_command(
+        fmt::format("{} predict {} --data {} -o {} --bind rate=2 {}", kProgram, file("model.onnx"), folder_.path(), out_.path(), options));
   }
   double expected(int64_t i) const {
     constexpr double w[] = {1, -2, 0.5};
@@ -89,8 +89,7 @@ TEST_F(Predict, AnOutputNamedWithASlashIsAFileOfTheFolder) {
       .node("Add", {"a/x", "w"}, {"_scale:0"});
   model.output("/scale:0", {"N", 2}).output("_scale:0", {"N", 2}).save(file("slash.onnx"));
   write_npy(file("a_x.npy"), random_tensor({3, 2}, 4));
-  const std::string command =
-      fmt::format("{} predict {} --data {} -o {}", kProgram, file("slash.onnx"), folder_.path(), out_.path());
+  const std::string command = fmt::format("{} predict {} --data {} -o {}", kProgram, file("slash.onnx"), folder_.path(), out_.path());
   EXPECT_THAT(run_command(command).output, HasSubstr("name the same file"));
   const Outcome outcome = run_command(command + " --output /scale:0");
   ASSERT_EQ(outcome.code, 0) << outcome.output;
@@ -127,6 +126,17 @@ TEST_F(DoctorTest, ReportsOnAModelThatTrains) {
   for (const char* parameter : {"layers.0.weight", "layers.0.bias", "layers.1.weight", "layers.1.bias"})
     EXPECT_THAT(outcome.output, HasSubstr(fmt::format("{}: gradient along a random direction", parameter)));
   EXPECT_THAT(outcome.output, Not(HasSubstr("!")));
+}
+
+// x·w + b is 4.8e-7 above the kink of Relu: a longer step crosses it.
+TEST_F(DoctorTest, AKinkNearByIsNoFinding) {
+  TinyModel model;
+  model.input("x", DType::f32, {"N", 1}).weight("w", {1}, {1}).weight("b", {1}, {-0.99999952f});
+  model.node("Mul", {"x", "w"}, {"a"}).node("Add", {"a", "b"}, {"c"}).node("Relu", {"c"}, {"d"});
+  model.node("ReduceMean", {"d"}, {"loss"}, {{"keepdims", int64_t{0}}}).output("loss", {}).save(this->model());
+  write_npy(folder_.path() + "/x.npy", HostTensor::of<float>(DType::f32, {4, 1}, {1, 1, 1, 1}));
+  EXPECT_THAT(doctor("--python /no/such/python").output,
+              AllOf(HasSubstr("w: gradient along a random direction"), HasSubstr("nothing found")));
 }
 
 TEST_F(DoctorTest, NamesWhatStandsInTheWay) {

@@ -123,7 +123,8 @@ TEST(Text, IntegersAreWrittenAsTheyAre) {
       ends.mutable_as<decltype(zero)>()[0] = Limits::min();
       ends.mutable_as<decltype(zero)>()[1] = Limits::max();
     });
-    add_constant(graph, std::string(dtype_name(dtype)), ends);
+    const std::string name(dtype_name(dtype));
+    graph.outputs[name] = add_constant(graph, name, ends);
   }
   const std::string text = print_graph(graph);
   EXPECT_THAT(text, HasSubstr(" 0 18446744073709551615"));
