@@ -51,8 +51,21 @@ std::vector<ImporterRow> meaning_rows() {
        .loss = 4,
        .report = {"1 parameter is stored as int8 with a scale"}},
       {.topic = "quantised weights: of 4 bits they are constants",
-       .save = text(21, "float[2] v = {1, 1}, int4[2] q = {1, 2}, float s = {1}",
-                    std::string("w = DequantizeLinear (q, s) xv = Mul (x, v) y = Mul (xv, w)") + kMean),
+       .save =
+           [](const TempFolder& folder) {
+             ModelBuilder m(21);
+             m.input("x", {"N", "2"}).output("loss", {});
+             m.weight("v", {2}, {1, 1});
+             m.weight("s", {}, {1});
+             onnx::TensorProto& q = m.weight("q", {2}, {});
+             q.set_data_type(onnx::TensorProto::INT4);
+             q.set_raw_data("\x21");
+             m.node("DequantizeLinear", {"q", "s"}, {"w"});
+             m.node("Mul", {"x", "v"}, {"xv"});
+             m.node("Mul", {"xv", "w"}, {"y"});
+             m.add("ReduceMean", {"y"}, "loss", {{"keepdims", 0}});
+             return m.save(folder / "m.onnx");
+           },
        .trained = {"v"},
        .loss = 4},
       {.topic = "labels: classes on axis 1, an ignored label",

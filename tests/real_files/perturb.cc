@@ -8,7 +8,7 @@
 #include "api/zeroplan.h"
 #include "base/error.h"
 #include "graph/onnx/exporter.h"
-#include "graph/onnx/weights.h"
+#include "graph/onnx/stored_weight.h"
 #include "tools/compile_arguments.h"
 
 namespace zeroplan {
@@ -35,10 +35,10 @@ void perturb(const std::string& path, const std::string& out, double share, cons
       std::vector<float> values(static_cast<size_t>(elements(p.shape)));
       read_weight(*file.weights(), p.source, 0, static_cast<int64_t>(values.size()), DType::f32, values.data());
       if (p.trainable) add_noise(values, share, random);
-      HostTensor stored(DType::f32, p.shape);
-      std::memcpy(stored.mutable_data(), values.data(), values.size() * sizeof(float));
-      stored = stored.cast(p.source.dtype);
-      take(static_cast<int>(i), {stored.data(), static_cast<size_t>(stored.bytes())});
+      HostTensor noisy(DType::f32, p.shape);
+      std::memcpy(noisy.mutable_data(), values.data(), values.size() * sizeof(float));
+      noisy = noisy.cast(p.dtype);
+      take(static_cast<int>(i), {noisy.data(), static_cast<size_t>(noisy.bytes())});
     }
   });
 }
