@@ -44,6 +44,12 @@ void quantize_linear(DecodeContext& c) {
   result(c, as_integers(rounded(x / scale, &zero, dtype), dtype));
 }
 
+bool all_zero(const HostTensor& tensor) {
+  for (int64_t i = 0; i < tensor.count(); ++i)
+    if (tensor.get(i) != 0) return false;
+  return true;
+}
+
 // The integers less their zero point, exact where they have 16 bits or less.
 void dequantize_linear(DecodeContext& c) {
   const Granularity g(c);
@@ -57,7 +63,9 @@ void dequantize_linear(DecodeContext& c) {
   if (zero.dtype() != q.dtype())
     throw Error(
         fmt::format("its zero point is {}, its input {}", onnx_type_name(onnx_type(zero.dtype())), onnx_type_name(onnx_type(q.dtype()))));
-  if (q.dtype() == DType::i32) return result(c, (q - zero).cast(scale.dtype()) * scale);
+  const bool moved = !c.build.is_constant(c.in(2)) || !all_zero(c.build.graph().values[c.in(2)].constant);
+  if (q.dtype() == DType::i32)  // whose difference is exact in integers alone
+    return result(c, (moved ? (q - zero).cast(scale.dtype()) : whole_numbers(q, scale.dtype())) * scale);
   result(c, (whole_numbers(q, scale.dtype()) - zero.cast(scale.dtype())) * scale);
 }
 

@@ -151,7 +151,7 @@ ValueId GraphDecoder::operand(const OnnxNode& node, int input) {
   if (name.empty()) return kNone;
   if (!node.outputs.empty()) {
     const auto own = roles_.split_uses.find({node.outputs[0], input});
-    if (own != roles_.split_uses.end()) return parameter(own->second);
+    if (own != roles_.split_uses.end()) return shown(own->second);
   }
   const ValueId small = nibbles(node, name), id = small == kNone ? lookup(name) : small;
   if (id == kNone) throw Error(fmt::format("its input '{}' is not defined before it", name));

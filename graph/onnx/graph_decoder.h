@@ -68,6 +68,7 @@ class GraphDecoder {
   ValueId nibbles(const OnnxNode& node, const std::string& name);
   ValueId stored(const std::string& name);
   ValueId parameter(int index);
+  ValueId shown(int index);  // what readers of its initializer see
   void bind(const std::string& name, ValueId id);
 
   const OnnxModel& model_;
@@ -79,7 +80,7 @@ class GraphDecoder {
   ValueLists lists_;
   std::vector<std::map<std::string, ValueId>> scopes_;
   std::map<std::string, const OnnxTensor*> initializers_;
-  std::map<int, ValueId> parameters_;
+  std::map<int, ValueId> parameters_, quantised_;
   std::map<std::string, ValueId> nibbles_;
   std::map<ValueId, std::string> names_;
   std::set<std::string> blocked_;

@@ -64,11 +64,18 @@ void report_guessed(const OnnxModel& model, RolePlan& plan) {
 void report_stored(DType precision, RolePlan& plan) {
   std::map<StoredType, int> by_type;
   for (const Parameter& p : plan.parameters) ++by_type[p.source.type];
-  for (const auto& [type, count] : by_type)
+  for (const auto& [type, count] : by_type) {
+    const std::string stored =
+        fmt::format("{} stored as {}", count == 1 ? "1 parameter is" : fmt::format("{} parameters are", count), stored_long_name(type));
     if (type == StoredType::f16 || type == StoredType::bf16)
-      plan.report.push_back(
-          fmt::format("{} parameter{} stored as {}: the model is computed and trained in {}, and an export rounds them to {}", count,
-                      count == 1 ? " is" : "s are", stored_long_name(type), type_name(precision), stored_long_name(type)));
+      plan.report.push_back(fmt::format("{0}: the model is computed and trained in {1}, and an export rounds them to {2}", stored,
+                                        type_name(precision), stored_long_name(type)));
+    if (!is_floating(type))
+      plan.report.push_back(fmt::format(
+          "{0} with a scale: the {1} that they stand for are trained, rounded by that scale wherever they are read, and gradients "
+          "pass the rounding as if it were not there; an export writes {2} again",
+          stored, type_name(precision), stored_long_name(type)));
+  }
 }
 
 // Parameters of the module that the file holds no more, with the node that one was made with where there is one.

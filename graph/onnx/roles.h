@@ -1,6 +1,7 @@
 #pragma once
 // What each initializer of a model is, and the parameters that follow from it: docs/architecture.md, roles.
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -20,6 +21,7 @@ struct Candidate {
   std::string root, reason;
   int parameter = -1;       // index in RolePlan::parameters
   bool transposed = false;  // shows the transpose of its parameter
+  std::optional<Quantization> quantization;
 };
 
 struct Use {
@@ -36,8 +38,9 @@ struct RolePlan {
   std::map<std::string, int> by_name;                     // initializer or Constant output -> candidate
   std::map<std::pair<std::string, int>, int> split_uses;  // (first output of the reading node, input) -> parameter of its own
   std::vector<std::pair<std::string, std::string>>
-      folded;                                   // initializer that folding made of another one that is there too, with other values
-  std::map<const OnnxNode*, bool> batch_norms;  // each BatchNormalization -> does it use the statistics of its batch?
+      folded;                                       // initializer that folding made of another one that is there too, with other values
+  std::map<const OnnxNode*, bool> batch_norms;      // each BatchNormalization -> does it use the statistics of its batch?
+  std::map<std::string, const OnnxTensor*> scales;  // scales and zero points of quantised parameters, by the name of their value
   std::vector<RoleRow> rows;
   std::vector<std::string> report, problems;
 };
@@ -48,6 +51,9 @@ RolePlan plan_roles(const OnnxModel& model, WeightFiles& files, const ImportOpti
 bool is_float_type(int type);  // of TensorProto.DataType: one that can be trained
 
 // The steps of plan_roles.
+// `wanted`: values that the loss is made of; `trains`: integers with a scale may be weights too.
+void find_candidates(const OnnxModel& model, WeightFiles& files, const UseMap& uses, const std::set<std::string>& wanted, bool trains,
+                     RolePlan& plan);
 void make_parameter(Candidate& c, const ImportOptions& options, RolePlan& plan);  // of a candidate with that role, or a problem
 // The name that the weight of a folded transpose had: node /net/h.0/attn/MatMul gives net.h.0.attn.weight. `names`: of all candidates.
 void recover_name(const OnnxModel& model, const UseMap& uses, const std::map<std::string, int>& names, Candidate& c);

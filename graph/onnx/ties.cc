@@ -17,16 +17,19 @@ namespace {
 enum class Relation { none, equal, transposed };
 
 // First and last element and the shape without its order: equal for copies and transposes.
-using Fingerprint = std::tuple<Shape, StoredType, std::vector<std::byte>>;
+// of what has the same scale.
+using Fingerprint = std::tuple<Shape, StoredType, std::vector<std::byte>, std::string>;
 
-Fingerprint fingerprint(WeightFiles& files, const OnnxTensor& tensor) {
+Fingerprint fingerprint(WeightFiles& files, const Candidate& c) {
+  const OnnxTensor& tensor = *c.tensor;
   Shape shape = tensor.shape;
   if (shape.size() == 2) std::sort(shape.begin(), shape.end());
   const int64_t size = stored_bytes(tensor.source.type);
   std::vector<std::byte> ends(2 * size);
   read_stored(files, tensor.source, 0, 1, ends.data());
   read_stored(files, tensor.source, elements(tensor.shape) - 1, 1, ends.data() + size);
-  return {shape, tensor.source.type, ends};
+  const std::string scale = c.quantization ? c.quantization->scale.initializer + '\n' + c.quantization->zero_point.initializer : "";
+  return {shape, tensor.source.type, ends, scale};
 }
 
 class Blocks {
@@ -115,7 +118,7 @@ class Tying {
   void run() {
     std::map<Fingerprint, std::vector<int>> groups;
     for (size_t i = 0; i < plan_.candidates.size(); ++i)
-      if (plan_.candidates[i].parameter >= 0) groups[fingerprint(files_, *plan_.candidates[i].tensor)].push_back(static_cast<int>(i));
+      if (plan_.candidates[i].parameter >= 0) groups[fingerprint(files_, plan_.candidates[i])].push_back(static_cast<int>(i));
     for (auto& [key, members] : groups) run_group(members);
     separate_roots();
     compress();

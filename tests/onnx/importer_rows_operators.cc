@@ -35,6 +35,49 @@ std::vector<ImporterRow> meaning_rows() {
        .save = text(11, "float[2] w = {1, 2}", std::string("xw = Mul (x, w) y = ReduceSum <axes = [1], keepdims = 0> (xw)") + kMean),
        .trained = {"w"},
        .loss = 8},
+      {.topic = "Dropout: in evaluation mode it does nothing",
+       .save =
+           text(13, "float[2] w = {1, 2}, float r = {0.5}, bool t = {0}", std::string("xw = Mul (x, w) y = Dropout (xw, r, t)") + kMean),
+       .trained = {"w"},
+       .loss = 4},
+      {.topic = "int64: negative indices count from the end",
+       .save = text(13, "float[2] w = {1, 2}, int64[1] last = {-1}", std::string("c = Gather (w, last) y = Mul (x, c)") + kMean),
+       .trained = {"w"},
+       .loss = 5},
+      {.topic = "quantised weights: DequantizeLinear of an integer initializer",
+       .save = text(13, "float[2] v = {1, 1}, int8[2] q = {3, 5}, float s = {0.5}, int8 z = {1}",
+                    std::string("w = DequantizeLinear (q, s, z) xv = Mul (x, v) y = Mul (xv, w)") + kMean),
+       .trained = {"q", "v"},
+       .loss = 4,
+       .report = {"1 parameter is stored as int8 with a scale"}},
+      {.topic = "quantised weights: of 4 bits they are constants",
+       .save =
+           [](const TempFolder& folder) {
+             ModelBuilder m(21);
+             m.input("x", {"N", "2"}).output("loss", {});
+             m.weight("v", {2}, {1, 1});
+             m.weight("s", {}, {1});
+             onnx::TensorProto& q = m.weight("q", {2}, {});
+             q.set_data_type(onnx::TensorProto::INT4);
+             q.set_raw_data("\x21");
+             m.node("DequantizeLinear", {"q", "s"}, {"w"});
+             m.node("Mul", {"x", "v"}, {"xv"});
+             m.node("Mul", {"xv", "w"}, {"y"});
+             m.add("ReduceMean", {"y"}, "loss", {{"keepdims", 0}});
+             return m.save(folder / "m.onnx");
+           },
+       .trained = {"v"},
+       .loss = 4},
+      {.topic = "labels: classes on axis 1, an ignored label",
+       .save = text(13, "float[2] w = {1, 2}, int64[2] t = {1, -100}",
+                    "xw = Mul (x, w) loss = SoftmaxCrossEntropyLoss <ignore_index = -100> (xw, t)"),
+       .trained = {"w"},
+       .loss = 0.0485874},  // log(1 + e^(1 - 4))
+  };
+}
+
+std::vector<ImporterRow> norm_rows() {
+  return {
       {.topic = "BatchNormalization: training mode",
        .save = text(15, "float[2] s = {1, 2}, float[2] b = {0, 1}, float[2] m = {5, 5}, float[2] v = {4, 4}",
                     std::string("y, nm, nv = BatchNormalization <training_mode = 1> (x, s, b, m, v)") + kMean),
@@ -58,20 +101,6 @@ std::vector<ImporterRow> meaning_rows() {
                     std::string("m = ConstantOfShape (n) y, nm, nv = BatchNormalization <training_mode = 1> (x, s, b, m, v)") + kMean),
        .error = "node 'y' (BatchNormalization) normalizes with the statistics of its batch, but its running mean 'm' is no tensor that the "
                 "file stores as one piece, so that training cannot update it; store it as an initializer, or --eval-bn 'y'"},
-      {.topic = "Dropout: in evaluation mode it does nothing",
-       .save =
-           text(13, "float[2] w = {1, 2}, float r = {0.5}, bool t = {0}", std::string("xw = Mul (x, w) y = Dropout (xw, r, t)") + kMean),
-       .trained = {"w"},
-       .loss = 4},
-      {.topic = "int64: negative indices count from the end",
-       .save = text(13, "float[2] w = {1, 2}, int64[1] last = {-1}", std::string("c = Gather (w, last) y = Mul (x, c)") + kMean),
-       .trained = {"w"},
-       .loss = 5},
-      {.topic = "labels: classes on axis 1, an ignored label",
-       .save = text(13, "float[2] w = {1, 2}, int64[2] t = {1, -100}",
-                    "xw = Mul (x, w) loss = SoftmaxCrossEntropyLoss <ignore_index = -100> (xw, t)"),
-       .trained = {"w"},
-       .loss = 0.0485874},  // log(1 + e^(1 - 4))
   };
 }
 
@@ -170,7 +199,7 @@ std::vector<ImporterRow> structure_rows() {
 
 std::vector<ImporterRow> operator_rows() {
   std::vector<ImporterRow> rows = meaning_rows();
-  for (const ImporterRow& row : structure_rows()) rows.push_back(row);
+  for (const auto& more : {norm_rows(), structure_rows()}) rows.insert(rows.end(), more.begin(), more.end());
   return rows;
 }
 

@@ -37,7 +37,10 @@ void perturb(const std::string& path, const std::string& out, double share, cons
       std::vector<float> values(static_cast<size_t>(elements(p.shape)));
       read_weight(*file.weights(), p.source, 0, static_cast<int64_t>(values.size()), DType::f32, values.data());
       if (p.trainable) add_noise(values, share, random);
-      take(static_cast<int>(i), std::as_bytes(std::span(values)));
+      HostTensor noisy(DType::f32, p.shape);
+      std::memcpy(noisy.mutable_data(), values.data(), values.size() * sizeof(float));
+      noisy = noisy.cast(p.dtype);
+      take(static_cast<int>(i), {noisy.data(), static_cast<size_t>(noisy.bytes())});
     }
   });
 }
