@@ -118,7 +118,7 @@ void add_activation_decoders(DecoderTable& t) {
   t["Gelu"] = gelu;
   t["Swish"] = swish_op;
   t["SwiGLU"] = swiglu;
-  t["Hardmax"] = hardmax;
+  t["Hardmax"] = {hardmax, no_gradient()};
 }
 
 }  // namespace zeroplan

@@ -92,11 +92,11 @@ void reverse_sequence(DecodeContext& c) {
 }  // namespace
 
 void add_gather_nd_decoders(DecoderTable& t) {
-  t["GatherElements"] = gather_elements;
-  t["GatherND"] = gather_nd;
-  t["OneHot"] = one_hot;
-  t["Compress"] = compress;
-  t["ReverseSequence"] = reverse_sequence;
+  t["GatherElements"] = {gather_elements, gradient_to({0})};
+  t["GatherND"] = {gather_nd, gradient_to({0})};
+  t["OneHot"] = {one_hot, gradient_to({2}).with_setting({2}, "the values of a one-hot")};
+  t["Compress"] = {compress, gradient_to({0})};
+  t["ReverseSequence"] = {reverse_sequence, gradient_to({0})};
 }
 
 }  // namespace zeroplan

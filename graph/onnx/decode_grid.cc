@@ -208,9 +208,9 @@ void affine_grid(DecodeContext& c) {
 
 void add_grid_decoders(DecoderTable& t) {
   t["GridSample"] = grid_sample;
-  t["AffineGrid"] = affine_grid;
-  t["RoiAlign"] = decode_roi_align;
-  t["NonMaxSuppression"] = decode_non_max_suppression;
+  t["AffineGrid"] = {affine_grid, gradient_to({0})};
+  t["RoiAlign"] = {decode_roi_align, gradient_to({0, 1})};
+  t["NonMaxSuppression"] = {decode_non_max_suppression, no_gradient()};
 }
 
 }  // namespace zeroplan

@@ -109,13 +109,14 @@ void group_normalization(DecodeContext& c) {
 }  // namespace
 
 void add_legacy_decoders(DecoderTable& t) {
-  for (const char* op : {"Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Less", "Greater"})
-    t[fmt::format("{}::{}", kLegacyDomain, op)] = aligned;
   const auto add = [&](const char* op, Decoder decoder) { t[fmt::format("{}::{}", kLegacyDomain, op)] = decoder; };
+  for (const char* op : {"Add", "Sub", "Mul", "Div"}) add(op, aligned);
+  for (const char* op : {"And", "Or", "Xor", "Equal", "Less", "Greater"}) add(op, {aligned, no_gradient()});
+  add("Pow", {aligned, gradient_to_all().with_setting({1}, "an exponent")});
   add("PRelu", prelu);
-  add("Hardmax", hardmax);
-  add("Tile", tile);
-  add("BatchNormalization", batch_normalization);
+  add("Hardmax", {hardmax, no_gradient()});
+  add("Tile", {tile, gradient_to({0})});
+  add("BatchNormalization", {batch_normalization, gradient_to({0, 1, 2})});
   add("GroupNormalization", group_normalization);
 }
 

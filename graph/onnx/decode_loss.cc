@@ -114,8 +114,8 @@ void softmax_cross_entropy(DecodeContext& c) {
 }  // namespace
 
 void add_loss_decoders(DecoderTable& t) {
-  t["SoftmaxCrossEntropyLoss"] = softmax_cross_entropy;
-  t["NegativeLogLikelihoodLoss"] = negative_log_likelihood;
+  t["SoftmaxCrossEntropyLoss"] = {softmax_cross_entropy, gradient_to({0})};
+  t["NegativeLogLikelihoodLoss"] = {negative_log_likelihood, gradient_to({0})};
 }
 
 }  // namespace zeroplan

@@ -148,10 +148,10 @@ void add_microsoft_decoders(DecoderTable& t) {
   add("SkipLayerNormalization", skip_layer_norm);
   add("SkipSimplifiedLayerNormalization", skip_rms_norm);
   add("ConcatTraining", concat_training);
-  add("ReduceSumTraining", standard<kReduceSum>);
-  add("SplitTraining", standard<kSplit>);
-  add("BroadcastGradientArgs", broadcast_gradient_args);
-  add("SoftmaxCrossEntropyLossInternal", cross_entropy_internal);
+  add("ReduceSumTraining", {standard<kReduceSum>, gradient_to({0})});
+  add("SplitTraining", {standard<kSplit>, gradient_to({0})});
+  add("BroadcastGradientArgs", {broadcast_gradient_args, no_gradient()});
+  add("SoftmaxCrossEntropyLossInternal", {cross_entropy_internal, gradient_to({0})});
   add_microsoft_gradients(t);
 }
 

@@ -158,10 +158,10 @@ void add_microsoft_gradients(DecoderTable& t) {
   add("SoftmaxGrad_13", softmax_grad);
   add("LogSoftmaxGrad_13", log_softmax_grad);
   add("LayerNormalizationGrad", layer_norm_grad);
-  add("DropoutGrad", dropout_grad);
-  add("GatherGrad", gather_grad);
-  add("SoftmaxCrossEntropyLossGrad", cross_entropy_grad);
-  add("SoftmaxCrossEntropyLossInternalGrad", cross_entropy_grad);
+  add("DropoutGrad", {dropout_grad, gradient_to({0})});
+  add("GatherGrad", {gather_grad, gradient_to({2})});
+  add("SoftmaxCrossEntropyLossGrad", {cross_entropy_grad, gradient_to({0, 1})});
+  add("SoftmaxCrossEntropyLossInternalGrad", {cross_entropy_grad, gradient_to({0, 1})});
 }
 
 }  // namespace zeroplan

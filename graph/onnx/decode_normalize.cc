@@ -150,7 +150,7 @@ void lp_norm(DecodeContext& c) {
 }  // namespace
 
 void add_normalize_decoders(DecoderTable& t) {
-  t["BatchNormalization"] = batch_norm;
+  t["BatchNormalization"] = {batch_norm, gradient_to({0, 1, 2})};
   t["InstanceNormalization"] = instance_norm;
   t["GroupNormalization"] = group_norm;
   t["MeanVarianceNormalization"] = mean_variance_norm;

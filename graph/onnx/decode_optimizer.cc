@@ -85,9 +85,9 @@ std::vector<ValueId> momentum_rule(DecodeContext& c, Arithmetic& a, const Optimi
 }  // namespace
 
 void add_optimizer_decoders(DecoderTable& t) {
-  t["ai.onnx.preview.training::Adam"] = [](DecodeContext& c) { optimize(c, 2, adam_rule); };
-  t["ai.onnx.preview.training::Adagrad"] = [](DecodeContext& c) { optimize(c, 1, adagrad_rule); };
-  t["ai.onnx.preview.training::Momentum"] = [](DecodeContext& c) { optimize(c, 1, momentum_rule); };
+  t["ai.onnx.preview.training::Adam"] = {[](DecodeContext& c) { optimize(c, 2, adam_rule); }, no_gradient()};
+  t["ai.onnx.preview.training::Adagrad"] = {[](DecodeContext& c) { optimize(c, 1, adagrad_rule); }, no_gradient()};
+  t["ai.onnx.preview.training::Momentum"] = {[](DecodeContext& c) { optimize(c, 1, momentum_rule); }, no_gradient()};
 }
 
 }  // namespace zeroplan

@@ -142,8 +142,8 @@ void center_crop_pad(DecodeContext& c) {
 }  // namespace
 
 void add_pad_decoders(DecoderTable& t) {
-  t["Pad"] = pad;
-  t["CenterCropPad"] = center_crop_pad;
+  t["Pad"] = {pad, gradient_to({0, 2}).with_setting({2}, "what an axis is padded with")};
+  t["CenterCropPad"] = {center_crop_pad, gradient_to({0})};
 }
 
 }  // namespace zeroplan

@@ -184,7 +184,7 @@ void add_pool_decoders(DecoderTable& t) {
   t["LpPool"] = lp_pool;
   t["GlobalMaxPool"] = global_max_pool;
   t["GlobalLpPool"] = global_lp_pool;
-  t["MaxUnpool"] = max_unpool;
+  t["MaxUnpool"] = {max_unpool, gradient_to({0})};
   t["LRN"] = lrn;
 }
 

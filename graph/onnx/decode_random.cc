@@ -133,13 +133,13 @@ void dropout(DecodeContext& c) {
 }  // namespace
 
 void add_random_decoders(DecoderTable& t) {
-  t["Dropout"] = dropout;
+  t["Dropout"] = {dropout, gradient_to({0})};
   t["RandomUniform"] = of_shape<random_uniform>;
-  t["RandomUniformLike"] = like<random_uniform>;
+  t["RandomUniformLike"] = {like<random_uniform>, no_gradient()};
   t["RandomNormal"] = of_shape<random_normal>;
-  t["RandomNormalLike"] = like<random_normal>;
-  t["Bernoulli"] = bernoulli;
-  t["Multinomial"] = multinomial;
+  t["RandomNormalLike"] = {like<random_normal>, no_gradient()};
+  t["Bernoulli"] = {bernoulli, no_gradient()};
+  t["Multinomial"] = {multinomial, no_gradient()};
 }
 
 }  // namespace zeroplan

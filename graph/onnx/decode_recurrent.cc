@@ -174,9 +174,9 @@ void rnn(DecodeContext& c) { Unrolled(c, {1, rnn_step, {"Tanh"}, false}).run(); 
 }  // namespace
 
 void add_recurrent_decoders(DecoderTable& t) {
-  t["LSTM"] = lstm;
-  t["GRU"] = gru;
-  t["RNN"] = rnn;
+  t["LSTM"] = {lstm, gradient_to({0, 1, 2, 3, 5, 6, 7})};
+  t["GRU"] = {gru, gradient_to({0, 1, 2, 3, 5, 6, 7})};
+  t["RNN"] = {rnn, gradient_to({0, 1, 2, 3, 5, 6, 7})};
 }
 
 }  // namespace zeroplan

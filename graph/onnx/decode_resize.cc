@@ -196,8 +196,8 @@ void upsample(DecodeContext& c) {
 }  // namespace
 
 void add_resize_decoders(DecoderTable& t) {
-  t["Resize"] = decode_resize;
-  t["Upsample"] = upsample;
+  t["Resize"] = {decode_resize, gradient_to({0})};
+  t["Upsample"] = {upsample, gradient_to({0})};
 }
 
 }  // namespace zeroplan

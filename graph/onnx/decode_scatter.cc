@@ -116,10 +116,10 @@ void col2im(DecodeContext& c) {
 }  // namespace
 
 void add_scatter_decoders(DecoderTable& t) {
-  t["ScatterElements"] = scatter_elements;
-  t["Scatter"] = scatter_elements;
-  t["ScatterND"] = scatter_nd;
-  t["Col2Im"] = col2im;
+  t["ScatterElements"] = {scatter_elements, gradient_to({0, 2})};
+  t["Scatter"] = {scatter_elements, gradient_to({0, 2})};
+  t["ScatterND"] = {scatter_nd, gradient_to({0, 2})};
+  t["Col2Im"] = {col2im, gradient_to({0})};
 }
 
 }  // namespace zeroplan

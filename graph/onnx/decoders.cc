@@ -100,7 +100,7 @@ Decoder find_decoder(const OnnxNode& node) {
     return t;
   }();
   const auto found = table.find(node.domain.empty() ? node.op : node.domain + "::" + node.op);
-  return found == table.end() ? nullptr : found->second;
+  return found == table.end() ? Decoder{} : found->second;
 }
 
 }  // namespace zeroplan

@@ -1,5 +1,8 @@
 #include <algorithm>
 
+#include <fmt/format.h>
+
+#include "base/error.h"
 #include "graph/ops/op_def.h"
 #include "passes/edit/graph_edits.h"
 #include "passes/edit/reads.h"
@@ -33,8 +36,7 @@ class EvalCloner {
     for (ValueId& input : node.inputs) input = copy_of(input);
     build_.origin = node.origin;
     if (node.op == OpKind::dropout) return keep_all(node);
-    if (node.op == OpKind::batch_norm)
-      if (const BatchStatistics* statistics = statistics_of(node)) return normalize(node, *statistics);
+    if (node.op == OpKind::batch_norm) return normalize(node, statistics_of(node));
     clone(std::move(node));
   }
 
@@ -59,10 +61,13 @@ class EvalCloner {
     copy_[node.outputs[1]] = build_.add(OpKind::fill, {}, all);
   }
 
-  const BatchStatistics* statistics_of(const Node& node) const {
+  const BatchStatistics& statistics_of(const Node& node) const {
     for (const BatchStatistics& s : graph_.statistics)
-      if (s.mean == node.outputs[1]) return &s;
-    return nullptr;
+      if (s.mean == node.outputs[1]) return s;
+    throw Error(
+        fmt::format("node '{}' normalizes by the statistics of its batch and has no running statistics that training keeps, as its mean "
+                    "and variance are computed; leave out the evaluation, or let the node use what it is given with --eval-bn",
+                    node.origin));
   }
 
   // y = (x - mean) · gamma / sqrt(variance + epsilon) + beta, per channel

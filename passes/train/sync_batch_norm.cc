@@ -1,5 +1,7 @@
-#include <numeric>
+#include <fmt/format.h>
 
+#include "base/counted.h"
+#include "base/error.h"
 #include "graph/ops/op_def.h"
 #include "passes/edit/graph_edits.h"
 #include "passes/passes.h"
@@ -64,6 +66,9 @@ void normalize(GraphEdits& edits, NodeId id, const Node& node, int64_t ranks) {
 
 bool sync_batch_norm(Graph& graph, const CompileOptions& options) {
   if (!options.sync_bn || options.ranks == 1) return false;
+  if (options.micro_batches != options.ranks)
+    throw Error(fmt::format("--sync-bn needs a micro-batch on each of the {}, but there are {}; use --micro-batches {}",
+                            counted(options.ranks, "rank"), counted(options.micro_batches, "micro-batch"), options.ranks));
   GraphEdits edits(graph);
   const NodeId count = static_cast<NodeId>(graph.nodes.size());
   for (NodeId id = 0; id < count; ++id)

@@ -41,7 +41,7 @@ CaseResult run_case(const SuiteCase& suite_case) {
     result.op = key_of(model.graph().node(0).domain(), model.graph().node(0).op_type());
   for (const auto& input : model.graph().input())
     if (input.type().has_tensor_type()) result.types.insert(onnx_type_name(input.type().tensor_type().elem_type()));
-  result.forward = check_forward(suite_case, false).empty();
+  result.forward = check_forward(suite_case, false).problem.empty();
   result.candidate = is_differentiable(suite_case);
   result.gradients = check_gradients(suite_case).outcome;
   return result;
