@@ -9,7 +9,7 @@
 #include "base/decimal.h"
 #include "base/error.h"
 #include "graph/onnx/decode.h"
-#include "graph/onnx/parts.h"
+#include "graph/onnx/unroll_limit.h"
 #include "graph/onnx/resize_table.h"
 #include "graph/onnx/take.h"
 

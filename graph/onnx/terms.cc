@@ -8,6 +8,10 @@
 
 namespace zeroplan {
 
+Term slice(Term x, const std::vector<int64_t>& starts, const std::vector<int64_t>& steps, const Shape& shape) {
+  return apply(OpKind::slice, x, {{Attr::starts, starts}, {Attr::steps, steps}, {Attr::shape, shape}});
+}
+
 Term part(Term x, int64_t axis, int64_t start, int64_t count, int64_t step) {
   Shape shape = x.shape();
   if (axis < 0 || axis >= x.rank()) throw Error(fmt::format("an operand of shape {} has no axis {}", to_string(shape), axis));
@@ -16,7 +20,35 @@ Term part(Term x, int64_t axis, int64_t start, int64_t count, int64_t step) {
   starts[axis] = start;
   steps[axis] = step;
   shape[axis] = count;
-  return apply(OpKind::slice, x, {{Attr::starts, starts}, {Attr::steps, steps}, {Attr::shape, shape}});
+  return slice(x, starts, steps, shape);
+}
+
+Term item(Term x, int64_t axis, int64_t place) {
+  const Term one = part(x, axis, place, 1);
+  Shape shape = one.shape();
+  shape.erase(shape.begin() + axis);
+  return one.reshape(shape);
+}
+
+Term stack(const std::vector<Term>& items, int64_t axis) {
+  std::vector<Term> parts;
+  for (const Term& each : items) {
+    Shape shape = each.shape();
+    shape.insert(shape.begin() + axis, 1);
+    parts.push_back(each.reshape(shape));
+  }
+  return concat(parts, axis);
+}
+
+std::vector<Term> terms_of(FoldingBuilder& build, const std::vector<ValueId>& ids) {
+  std::vector<Term> terms;
+  for (const ValueId id : ids) terms.emplace_back(build, id);
+  return terms;
+}
+
+Term gather_rows(Term table, Term indices) {
+  const Attributes attributes = {{Attr::axis, int64_t{1}}, {Attr::axes, std::vector<int64_t>{0}}};
+  return {table.build(), table.build().add(OpKind::gather, {table.id(), indices.id()}, attributes)};
 }
 
 Term concat(const std::vector<Term>& parts, int64_t axis) {

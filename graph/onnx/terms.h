@@ -81,9 +81,21 @@ inline Term matmul(Term a, Term b) { return apply(OpKind::matmul, a, b); }
 inline Term reduce(OpKind op, Term x, const std::vector<int64_t>& axes, bool keepdims) {
   return apply(op, x, {{Attr::axes, axes}, {Attr::keepdims, int64_t{keepdims}}});
 }
-// A contiguous part of one axis, or every `step`th element of it.
+inline Term sum(Term x, const std::vector<int64_t>& axes) { return reduce(OpKind::reduce_sum, x, axes, false); }
+inline Term clamp(Term x, double low, double high) { return minimum(maximum(x, low), high); }
+Term slice(Term x, const std::vector<int64_t>& starts, const std::vector<int64_t>& steps, const Shape& shape);
+// A contiguous part of one axis, or every `step`th element of it; one place of it, without the axis.
 Term part(Term x, int64_t axis, int64_t start, int64_t count, int64_t step = 1);
+Term item(Term x, int64_t axis, int64_t place);
+// Along an axis that the terms have, or along a new one.
 Term concat(const std::vector<Term>& parts, int64_t axis);
+Term stack(const std::vector<Term>& items, int64_t axis);
+std::vector<Term> terms_of(FoldingBuilder& build, const std::vector<ValueId>& ids);
+inline Term gather(Term table, Term indices, int64_t axis) {
+  return {table.build(), table.build().add(OpKind::gather, {table.id(), indices.id()}, {{Attr::axis, axis}})};
+}
+// table [B, R, …], indices [B, M] → [B, M, …]
+Term gather_rows(Term table, Term indices);
 // 0, 1, … along `axis` of a shape that is 1 elsewhere; i64.
 Term positions(FoldingBuilder& build, int64_t count, int64_t axis, int64_t rank);
 // x less its largest element over `axes`, rounded down: exponentials of it neither overflow nor vanish, and no gradient goes through
