@@ -91,6 +91,9 @@ struct Decoder {
 // If, Loop, Scan and Gradient are the importer's own.
 Decoder find_decoder(const OnnxNode& node);
 
+// Outputs of an operator of the default domain with these inputs and attributes, in place of the node.
+std::vector<ValueId> decode_as(DecodeContext& c, const std::string& op, std::vector<ValueId> inputs, std::vector<OnnxAttribute> attributes);
+
 // The families; each adds its operators.
 using DecoderTable = std::map<std::string, Decoder, std::less<>>;  // key: operator, or domain::operator outside the default domain
 void add_elementwise_decoders(DecoderTable& table);

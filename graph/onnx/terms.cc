@@ -58,6 +58,27 @@ Term concat(const std::vector<Term>& parts, int64_t axis) {
   return {parts[0].build(), parts[0].build().add(OpKind::concat, std::move(ids), {{Attr::axis, axis}})};
 }
 
+namespace {
+
+std::vector<int64_t> with_last(int64_t rank, int64_t axis) {
+  std::vector<int64_t> order(rank);
+  std::iota(order.begin(), order.end(), 0);
+  order.erase(order.begin() + axis);
+  order.push_back(axis);
+  return order;
+}
+
+}  // namespace
+
+Term axis_last(Term x, int64_t axis) { return x.transpose(with_last(x.rank(), axis)); }
+
+Term axis_back(Term x, int64_t axis) {
+  const std::vector<int64_t> order = with_last(x.rank(), axis);
+  std::vector<int64_t> back(order.size());
+  for (size_t i = 0; i < order.size(); ++i) back[order[i]] = static_cast<int64_t>(i);
+  return x.transpose(back);
+}
+
 Term positions(FoldingBuilder& build, int64_t count, int64_t axis, int64_t rank) {
   Shape shape(rank, 1);
   shape[axis] = count;

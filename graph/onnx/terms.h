@@ -96,6 +96,9 @@ inline Term gather(Term table, Term indices, int64_t axis) {
 }
 // table [B, R, …], indices [B, M] → [B, M, …]
 Term gather_rows(Term table, Term indices);
+// Axis `axis` behind the others, and back.
+Term axis_last(Term x, int64_t axis);
+Term axis_back(Term x, int64_t axis);
 // 0, 1, … along `axis` of a shape that is 1 elsewhere; i64.
 Term positions(FoldingBuilder& build, int64_t count, int64_t axis, int64_t rank);
 // x less its largest element over `axes`, rounded down: exponentials of it neither overflow nor vanish, and no gradient goes through
