@@ -10,7 +10,6 @@ namespace {
 
 // `later` from the second step on, `first` in the first.
 Term by_step(Term steps, Term later, Term first) { return where(steps > 0, later, first); }
-Term power(double base, Term exponent) { return apply(OpKind::pow, exponent.number(base), exponent); }
 
 // One tensor to optimise and what belongs to it.
 struct Optimized {
@@ -39,7 +38,7 @@ std::vector<Term> adam_rule(DecodeContext& c, const Optimized& o) {
   const Term mean = alpha * o.state[0] + (1 - alpha) * o.gradient;
   const Term square = beta * o.state[1] + (1 - beta) * (o.gradient * o.gradient);
   const Term root = sqrt(square) + c.attr_float("epsilon", 1e-6);
-  const Term correction = sqrt(1 - power(beta, o.steps)) / (1 - power(alpha, o.steps));
+  const Term correction = sqrt(1 - pow(beta, o.steps)) / (1 - pow(alpha, o.steps));
   const Term rate = by_step(o.steps, o.rate * correction, o.rate);
   return {(1 - c.attr_float("norm_coefficient_post", 0)) * (o.x - rate * mean / root), mean, square};
 }

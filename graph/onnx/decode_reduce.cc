@@ -124,14 +124,6 @@ void reduce_log_sum_exp(DecodeContext& c) {
   });
 }
 
-void global_average_pool(DecodeContext& c) {
-  const Term x = term(c, 0);
-  if (x.rank() < 3) throw Error("its input needs rank 3 or more");
-  std::vector<int64_t> axes;
-  for (int64_t i = 2; i < x.rank(); ++i) axes.push_back(i);
-  result(c, reduce(OpKind::reduce_mean, x, axes, true));
-}
-
 }  // namespace
 
 void add_reduce_decoders(DecoderTable& t) {
@@ -144,7 +136,6 @@ void add_reduce_decoders(DecoderTable& t) {
   t["ReduceL2"] = {reduce_l2, gradient_to({0})};
   t["ReduceL1"] = {reduce_l1, gradient_to({0})};
   t["ReduceLogSum"] = {reduce_log_sum, gradient_to({0})};
-  t["GlobalAveragePool"] = global_average_pool;
   t["ReduceLogSumExp"] = {reduce_log_sum_exp, gradient_to({0})};
 }
 

@@ -60,6 +60,7 @@ ZP_TERM_BINARY(operator>=, greater_equal)
 ZP_TERM_BINARY(operator==, equal)
 ZP_TERM_BINARY(maximum, maximum)
 ZP_TERM_BINARY(minimum, minimum)
+ZP_TERM_BINARY(pow, pow)
 #undef ZP_TERM_BINARY
 inline Term operator&&(Term a, Term b) { return apply(OpKind::logical_and, a, b); }
 inline Term operator||(Term a, Term b) { return apply(OpKind::logical_or, a, b); }
