@@ -1,4 +1,4 @@
-// Resize and Upsample: axis by axis, with tables of places and weights that are known at import.
+// Resize: axis by axis, with tables of places and weights that are known at import.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -177,27 +177,8 @@ ValueId resize(FoldingBuilder& build, ValueId x, const ResizePlan& plan) {
 
 void decode_resize(DecodeContext& c) { c.out(0, resize(c.build, c.in(0), plan_resize(c))); }
 
-// Its scales are the second input; Resize of opset 10 has the same places.
-void upsample(DecodeContext& c) {
-  ResizePlan plan;
-  plan.rules.mode = c.attr_string("mode", "nearest");
-  plan.rules.coordinates = "asymmetric";
-  plan.rules.nearest = "floor";
-  const std::vector<double> scales = decimals(c, 1, "scales");
-  if (static_cast<int64_t>(scales.size()) != c.rank(0)) throw Error("scales do not have one entry per axis");
-  for (int64_t axis = 0; axis < c.rank(0); ++axis) {
-    plan.axes.push_back(axis);
-    plan.along.push_back({c.shape(0)[axis]});
-  }
-  set_scales(plan, scales);
-  c.out(0, resize(c.build, c.in(0), plan));
-}
-
 }  // namespace
 
-void add_resize_decoders(DecoderTable& t) {
-  t["Resize"] = {decode_resize, gradient_to({0})};
-  t["Upsample"] = {upsample, gradient_to({0})};
-}
+void add_resize_decoders(DecoderTable& t) { t["Resize"] = {decode_resize, gradient_to({0})}; }
 
 }  // namespace zeroplan

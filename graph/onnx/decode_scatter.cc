@@ -1,4 +1,4 @@
-// ScatterElements, Scatter, ScatterND, Col2Im.
+// ScatterElements, ScatterND, Col2Im.
 #include <fmt/format.h>
 
 #include "base/checked.h"
@@ -117,7 +117,6 @@ void col2im(DecodeContext& c) {
 
 void add_scatter_decoders(DecoderTable& t) {
   t["ScatterElements"] = {scatter_elements, gradient_to({0, 2})};
-  t["Scatter"] = {scatter_elements, gradient_to({0, 2})};
   t["ScatterND"] = {scatter_nd, gradient_to({0, 2})};
   t["Col2Im"] = {col2im, gradient_to({0})};
 }
