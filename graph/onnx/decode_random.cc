@@ -67,8 +67,7 @@ void of_shape(DecodeContext& c) {
 
 template <Draw draw>
 void like(DecodeContext& c) {
-  const Shape shape = c.shape(0);  // a copy: values that are added move the others
-  draw(c, shape, wanted_type(c, c.build.dtype(c.in(0))));
+  draw(c, c.shape(0), wanted_type(c, c.build.dtype(c.in(0))));
 }
 
 void bernoulli(DecodeContext& c) {
