@@ -41,6 +41,7 @@ ZP_TERM_UNARY(exp, exp)
 ZP_TERM_UNARY(log, log)
 ZP_TERM_UNARY(sqrt, sqrt)
 ZP_TERM_UNARY(floor, floor)
+ZP_TERM_UNARY(cos, cos)
 ZP_TERM_UNARY(tanh, tanh)
 ZP_TERM_UNARY(sigmoid, sigmoid)
 #undef ZP_TERM_UNARY
@@ -83,6 +84,9 @@ inline Term reduce(OpKind op, Term x, const std::vector<int64_t>& axes, bool kee
   return apply(op, x, {{Attr::axes, axes}, {Attr::keepdims, int64_t{keepdims}}});
 }
 inline Term sum(Term x, const std::vector<int64_t>& axes) { return reduce(OpKind::reduce_sum, x, axes, false); }
+// The same term where nothing changes.
+inline Term times(Term x, double factor) { return factor == 1 ? x : x * factor; }
+inline Term plus(Term x, double term) { return term == 0 ? x : x + term; }
 inline Term clamp(Term x, double low, double high) { return minimum(maximum(x, low), high); }
 Term slice(Term x, const std::vector<int64_t>& starts, const std::vector<int64_t>& steps, const Shape& shape);
 // A contiguous part of one axis, or every `step`th element of it; one place of it, without the axis.
