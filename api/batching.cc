@@ -49,6 +49,7 @@ std::vector<std::pair<std::string, std::string>> effective_options(const Compile
           {"loss", o.loss},
           {"loss-model", o.loss_model},
           {"loss-map", joined(pairs)},
+          {"sample-weight", o.sample_weight},
           {"optimizer", std::string(optimizer_name(o.optimizer))},
           {"momentum", fmt::to_string(o.momentum)},
           {"precision", o.precision == DType::f64 ? "fp64" : "fp32"},

@@ -11,26 +11,33 @@
 #include "base/checked.h"
 #include "base/counted.h"
 #include "base/error.h"
+#include "base/output_file.h"
 
 namespace zeroplan {
 namespace {
 
 struct TypeRow {
   NpyType type;
+  DType dtype;
   const char* descr;  // as in the file, without byte order
   const char* name;
-  int64_t bytes;
 };
 constexpr TypeRow kTypes[] = {
-    {NpyType::f4, "f4", "float32", 4}, {NpyType::f8, "f8", "float64", 8}, {NpyType::i1, "i1", "int8", 1},  {NpyType::i2, "i2", "int16", 2},
-    {NpyType::i4, "i4", "int32", 4},   {NpyType::i8, "i8", "int64", 8},   {NpyType::u1, "u1", "uint8", 1}, {NpyType::u2, "u2", "uint16", 2},
-    {NpyType::u4, "u4", "uint32", 4},  {NpyType::u8, "u8", "uint64", 8},  {NpyType::b1, "b1", "bool", 1},
+    {NpyType::f4, DType::f32, "f4", "float32"}, {NpyType::f8, DType::f64, "f8", "float64"}, {NpyType::i1, DType::i8, "i1", "int8"},
+    {NpyType::i2, DType::i16, "i2", "int16"},   {NpyType::i4, DType::i32, "i4", "int32"},   {NpyType::i8, DType::i64, "i8", "int64"},
+    {NpyType::u1, DType::u8, "u1", "uint8"},    {NpyType::u2, DType::u16, "u2", "uint16"},  {NpyType::u4, DType::u32, "u4", "uint32"},
+    {NpyType::u8, DType::u64, "u8", "uint64"},  {NpyType::b1, DType::boolean, "b1", "bool"},
 };
 
-const TypeRow& row(NpyType type) {
+template <typename Fn>
+const TypeRow& row(const Fn& fits) {
   for (const TypeRow& r : kTypes)
-    if (r.type == type) return r;
+    if (fits(r)) return r;
   throw Error("unknown .npy element type");
+}
+
+const TypeRow& row(NpyType type) {
+  return row([&](const TypeRow& r) { return r.type == type; });
 }
 
 NpyType parse_type(const std::string& path, std::string_view descr) {
@@ -76,18 +83,17 @@ Shape parse_shape(const std::string& path, std::string_view text) {
 }
 
 // Header text and the offset of the data.
-std::pair<std::string_view, int64_t> split_header(const std::string& path, const MappedFile& file) {
-  const char* p = file.data();
-  if (file.size() < 10 || std::memcmp(p, "\x93NUMPY", 6) != 0)
+std::pair<std::string_view, size_t> split_header(const std::string& path, std::string_view bytes) {
+  if (bytes.size() < 10 || bytes.substr(0, 6) != "\x93NUMPY")
     throw Error(fmt::format("{} is not a .npy file; save it with numpy.save", path));
-  const int version = static_cast<unsigned char>(p[6]);
-  if (version < 1 || version > 3) throw Error(fmt::format("{}: .npy version {}; versions 1 to 3 are read", path, version));
-  const int width = version == 1 ? 2 : 4;
-  if (file.size() < 8 + width) throw Error(fmt::format("{}: the file ends within its header", path));
-  int64_t length = 0;
-  for (int i = 0; i < width; ++i) length |= static_cast<int64_t>(static_cast<unsigned char>(p[8 + i])) << (8 * i);
-  if (length > file.size() - 8 - width) throw Error(fmt::format("{}: the file ends within its header", path));
-  return {std::string_view(p + 8 + width, static_cast<size_t>(length)), 8 + width + length};
+  const auto byte = [&](size_t at) { return static_cast<size_t>(static_cast<unsigned char>(bytes[at])); };
+  if (byte(6) < 1 || byte(6) > 3) throw Error(fmt::format("{}: .npy version {}; versions 1 to 3 are read", path, byte(6)));
+  const size_t width = byte(6) == 1 ? 2 : 4;
+  if (bytes.size() < 8 + width) throw Error(fmt::format("{}: the file ends within its header", path));
+  size_t length = 0;
+  for (size_t i = 0; i < width; ++i) length |= byte(8 + i) << (8 * i);
+  if (length > bytes.size() - 8 - width) throw Error(fmt::format("{}: the file ends within its header", path));
+  return {bytes.substr(8 + width, length), 8 + width + length};
 }
 
 int64_t needed_bytes(const std::string& path, const Shape& shape, NpyType type) {
@@ -98,6 +104,21 @@ int64_t needed_bytes(const std::string& path, const Shape& shape, NpyType type) 
   }
 }
 
+// The format's description: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
+std::string header_of(const HostTensor& values) {
+  constexpr size_t kPrefix = 10, kAlignment = 64;
+  const TypeRow& type = row([&](const TypeRow& r) { return r.dtype == values.dtype(); });
+  std::string shape;
+  for (const int64_t dim : values.shape()) shape += fmt::format("{}, ", dim);
+  std::string text = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}), }}",
+                                 dtype_bytes(type.dtype) == 1 ? '|' : '<', type.descr, shape);
+  text.append(kAlignment - (kPrefix + text.size() + 1) % kAlignment, ' ');
+  text += '\n';
+  const auto length = static_cast<uint16_t>(text.size());
+  const std::string prefix = {'\x93', 'N', 'U', 'M', 'P', 'Y', 1, 0, static_cast<char>(length & 255), static_cast<char>(length >> 8)};
+  return prefix + text;
+}
+
 }  // namespace
 
 std::string npy_file_name(std::string name) {
@@ -105,22 +126,39 @@ std::string npy_file_name(std::string name) {
   return name + ".npy";
 }
 
-int64_t npy_type_bytes(NpyType type) { return row(type).bytes; }
+int64_t npy_type_bytes(NpyType type) { return dtype_bytes(row(type).dtype); }
 const char* npy_type_name(NpyType type) { return row(type).name; }
 
-NpyFile::NpyFile(const std::string& file_path) : path(file_path), mapping(std::make_unique<MappedFile>(file_path)) {
-  const auto [header, offset] = split_header(path, *mapping);
-  std::string_view descr = value_of(path, header, "'descr'");
+NpyArray parse_npy(const std::string& name, std::string_view bytes) {
+  const auto [header, offset] = split_header(name, bytes);
+  std::string_view descr = value_of(name, header, "'descr'");
   if (descr.size() >= 2 && (descr[0] == '\'' || descr[0] == '"')) descr = descr.substr(1, descr.size() - 2);
-  type = parse_type(path, descr);
-  if (value_of(path, header, "'fortran_order'").substr(0, 4) == "True")
-    throw Error(fmt::format("{}: stored in Fortran order; save it with numpy.ascontiguousarray", path));
-  shape = parse_shape(path, value_of(path, header, "'shape'"));
-  const int64_t needed = needed_bytes(path, shape, type);
-  if (needed > mapping->size() - offset)
-    throw Error(
-        fmt::format("{}: shape {} needs {}, the file holds {}", path, to_string(shape), counted(needed, "byte"), mapping->size() - offset));
-  data = mapping->data() + offset;
+  NpyArray array;
+  array.type = parse_type(name, descr);
+  if (value_of(name, header, "'fortran_order'").substr(0, 4) == "True")
+    throw Error(fmt::format("{}: stored in Fortran order; save it with numpy.ascontiguousarray", name));
+  array.shape = parse_shape(name, value_of(name, header, "'shape'"));
+  const int64_t needed = needed_bytes(name, array.shape, array.type), there = static_cast<int64_t>(bytes.size() - offset);
+  if (needed > there)
+    throw Error(fmt::format("{}: shape {} needs {}, the file holds {}", name, to_string(array.shape), counted(needed, "byte"), there));
+  array.data = bytes.data() + offset;
+  return array;
+}
+
+HostTensor NpyArray::tensor() const {
+  HostTensor values(row(type).dtype, shape);
+  std::memcpy(values.mutable_data(), data, static_cast<size_t>(values.bytes()));
+  return values;
+}
+
+NpyFile::NpyFile(const std::string& file) : path(file), mapping(std::make_unique<MappedFile>(file)) {
+  static_cast<NpyArray&>(*this) = parse_npy(path, {mapping->data(), static_cast<size_t>(mapping->size())});
+}
+
+void write_npy(const std::string& path, const HostTensor& values) {
+  std::string bytes = header_of(values);
+  bytes.append(reinterpret_cast<const char*>(values.data()), static_cast<size_t>(values.bytes()));
+  write_file(path, bytes);
 }
 
 }  // namespace zeroplan

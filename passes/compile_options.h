@@ -27,6 +27,7 @@ struct CompileOptions {
   std::string loss;                             // --loss SPEC; empty: output of the graph
   std::string loss_model;                       // --loss-model FILE
   std::map<std::string, std::string> loss_map;  // --loss-map INPUT=OUTPUT
+  std::string sample_weight;                    // --sample-weight INPUT
   OptimizerKind optimizer = OptimizerKind::adamw;
   double momentum = 0;
   bool model_optimizer = false;  // the optimizer that the model states, where it does, goes before the two above

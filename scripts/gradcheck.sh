@@ -8,10 +8,11 @@ data=/usr/share/libonnx-testdata/data
 [ -x build/gradcheck ] || { echo "gradcheck: build the release preset first (cmake --preset release && cmake --build --preset release)" >&2; exit 1; }
 build/gradcheck "$data/node" --failures --require-tried 95
 
+# What the suite has no case of (attention, rms_norm, dropout) is flipped in decoders_test.
 # An operator and a part of the case names that reach it. Not mul and reduce_sum, which the weighted sum of the outputs uses too: the sign turns twice.
 while read -r op part; do
-  if build/gradcheck "$data/node" --name "$part" --flip "$op" >/dev/null; then
-    echo "gradcheck: the sign of $op was flipped and no case of '$part' failed" >&2
+  if ! build/gradcheck "$data/node" --name "$part" --flip "$op" >/dev/null; then
+    echo "gradcheck: the sign of $op was flipped and no gradient of a case of '$part' was found wrong" >&2
     exit 1
   fi
   echo "flipped sign found: $op"
@@ -23,6 +24,7 @@ reduce_mean test_reduce_mean
 matmul test_matmul
 softmax test_softmax
 layer_norm test_layer_normalization
+batch_norm test_batchnorm
 concat test_concat
 gather test_gather
 conv conv

@@ -76,6 +76,7 @@ void CompileArguments::declare(CLI::App& command) {
          "smooth_l1, huber, cosine");
   option("--loss-model", options_.loss_model, "ONNX file that makes the loss: its inputs are outputs of the model, or data");
   option("--loss-map", loss_map_, "INPUT=OUTPUT: of the loss model, of the model, where their names differ")->take_all();
+  option("--sample-weight", options_.sample_weight, "INPUT: a number for each sample, which counts as often; a mean is over their sum");
   option("--optimizer", optimizer_, "adamw, adam or sgd; default the one that the model states, if it does");
   option("--momentum", options_.momentum, "of sgd, from 0 to below 1");
   option("--precision", precision_, "fp32 or fp64");

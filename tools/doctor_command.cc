@@ -7,7 +7,6 @@
 #include "base/counted.h"
 #include "base/error.h"
 #include "base/npy.h"
-#include "base/npy_writer.h"
 #include "base/temporary_folder.h"
 #include "tools/commands.h"
 #include "tools/compile_arguments.h"

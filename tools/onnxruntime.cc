@@ -77,13 +77,6 @@ std::string last_line(std::string text) {
   return text.substr(text.rfind('\n') + 1);
 }
 
-HostTensor read_doubles(const fs::path& path) {
-  const NpyFile file(path.string());
-  HostTensor values(DType::f64, file.shape);
-  std::memcpy(values.mutable_data(), file.data, static_cast<size_t>(values.bytes()));
-  return values;
-}
-
 }  // namespace
 
 std::optional<std::string> onnxruntime_version(const std::string& python) {
@@ -100,7 +93,8 @@ std::map<std::string, HostTensor> run_onnxruntime(const std::string& python, con
   const Finished finished = run_python(python, kRun, arguments, own.path());
   if (finished.code != 0) throw Error(fmt::format("ONNX Runtime cannot run {}: {}", model, last_line(finished.output)));
   std::map<std::string, HostTensor> results;
-  for (size_t i = 0; i < outputs.size(); ++i) results[outputs[i]] = read_doubles(fs::path(own.path()) / fmt::format("{}.npy", i));
+  for (size_t i = 0; i < outputs.size(); ++i)
+    results[outputs[i]] = NpyFile(own.file(fmt::format("{}.npy", i))).tensor().cast(DType::f64);
   return results;
 }
 

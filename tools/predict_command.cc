@@ -5,7 +5,6 @@
 #include "api/zeroplan.h"
 #include "base/error.h"
 #include "base/npy.h"
-#include "base/npy_writer.h"
 #include "base/type_name.h"
 #include "tools/commands.h"
 #include "tools/compile_arguments.h"

@@ -5,6 +5,7 @@
 // backward, clone the eval program, cut parameters into units and add the collectives. Parameters are leaf values until
 // insert_all_gather replaces their uses by the outputs of gather_weights (or unit_view) nodes.
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <string>
 #include <unordered_map>
@@ -40,7 +41,7 @@ struct BatchStatistics {
 };
 
 struct Graph {
-  std::vector<Value> values;
+  std::deque<Value> values;  // references to them hold while others are added
   std::vector<Node> nodes;  // execution order within each program; programs in enum order
   std::vector<Parameter> parameters;
   std::vector<Unit> units;

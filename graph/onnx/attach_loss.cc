@@ -23,8 +23,10 @@ class Attachment {
 
   // One micro-batch is what it is, whether or not its samples can be told apart.
   AttachedLoss run() {
-    if (reading_.mask && reading_.mask->needed())
-      if (const std::optional<Loss> loss = attempt(reading_.mask)) return {*loss, true};
+    if (reading_.mask && reading_.mask->needed()) {
+      if (const std::optional<Loss> loss = attempt(reading_.mask)) return {*loss, reading_.mask->fills()};
+      if (reading_.mask->weighted()) refuse_weights();
+    }
     if (const std::optional<Loss> loss = attempt(nullptr)) return {*loss, false};
     if (reading_.micro_batches > 1) refuse();
     const ValueId one = build_.scalar(1, build_.dtype(loss_));
@@ -78,6 +80,13 @@ class Attachment {
     form.by_samples = true;
     form.description += fmt::format(" over {} samples", reading_.twice.samples);
     return true;
+  }
+
+  [[noreturn]] void refuse_weights() const {
+    throw Error(
+        fmt::format("--sample-weight: the loss ends in node '{}', which is neither a mean nor a sum of terms that each belong to one sample{}; "
+                    "leave the option out, or let the model read the weights itself",
+                    origin_, conflict_.empty() ? "" : ": " + conflict_));
   }
 
   [[noreturn]] void refuse() const {

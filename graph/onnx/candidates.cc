@@ -80,13 +80,6 @@ bool holds_infinity(WeightFiles& files, const OnnxTensor& tensor) {
   return std::any_of(first.begin(), first.end(), [](double x) { return std::isinf(x); });
 }
 
-// Gradients reach exponents too, but most are constants of the model: one is trained only where the file or --train says so.
-bool is_exponent(const std::vector<Use>& readers, const std::set<std::string>& reached) {
-  return std::any_of(readers.begin(), readers.end(), [&](const Use& use) {
-    return use.node->op == "Pow" && use.input == 1 && !use.node->outputs.empty() && reached.count(use.node->outputs[0]);
-  });
-}
-
 // The state that a recurrent operator starts from, where it is the same for all units: no weight, but "nothing seen yet".
 bool is_initial_state(WeightFiles& files, const OnnxTensor& tensor, const std::vector<Use>& readers) {
   const bool states = std::all_of(readers.begin(), readers.end(), [](const Use& use) {
@@ -96,17 +89,19 @@ bool is_initial_state(WeightFiles& files, const OnnxTensor& tensor, const std::v
   return states && !readers.empty() && readable && is_constant_valued(files, tensor);
 }
 
-void decide(const OnnxModel& model, WeightFiles& files, const UseMap& uses, const std::set<std::string>& reached, bool constant_node,
+void decide(const OnnxModel& model, WeightFiles& files, const UseMap& uses, const GradientValues& reached, bool constant_node,
             Candidate& c) {
   c.root = c.tensor->name;
   const bool known = by_training(model.training, c) || by_metadata(model.metadata, c);
   if (known && c.role != Role::parameter) return;
   const auto readers = uses.find(c.tensor->name);
-  if (!reached.count(c.tensor->name)) {
-    const bool exponent = readers != uses.end() && is_exponent(readers->second, reached);
-    if (known && exponent) return;
+  if (!reached.weights.count(c.tensor->name)) {
+    const auto setting = reached.settings.find(c.tensor->name);  // most are numbers of the model
+    if (known && setting != reached.settings.end()) return;
     c.role = Role::constant;
-    c.reason = readers == uses.end() ? "unused" : exponent ? "an exponent; --train trains it" : "no gradient path to the loss";
+    c.reason = setting != reached.settings.end() ? setting->second + "; --train trains it"
+               : readers == uses.end()           ? "unused"
+                                                 : "no gradient path to the loss";
     return;
   }
   if (known) return;
@@ -142,7 +137,7 @@ Role source_role(const ExporterMetadata& m, const std::string& source) {
 
 namespace {
 
-void add_candidates(const OnnxModel& model, WeightFiles& files, const UseMap& uses, const std::set<std::string>& reached, RolePlan& plan) {
+void add_candidates(const OnnxModel& model, WeightFiles& files, const UseMap& uses, const GradientValues& reached, RolePlan& plan) {
   const auto add = [&](const OnnxTensor& tensor, bool constant_node) {
     Candidate c;
     c.tensor = &tensor;
@@ -168,7 +163,7 @@ void add_candidates(const OnnxModel& model, WeightFiles& files, const UseMap& us
 }
 
 // Integers with a scale. Where nothing is trained they are constants like any other.
-void add_quantised(const OnnxModel& model, WeightFiles& files, const UseMap& uses, const std::set<std::string>& reached, RolePlan& plan) {
+void add_quantised(const OnnxModel& model, WeightFiles& files, const UseMap& uses, const GradientValues& reached, RolePlan& plan) {
   const TensorMap stored = stored_tensors(model.graph);
   for (const auto& [name, tensor] : stored) {
     const auto readers = uses.find(name);
@@ -195,7 +190,7 @@ void add_quantised(const OnnxModel& model, WeightFiles& files, const UseMap& use
 
 void find_candidates(const OnnxModel& model, WeightFiles& files, const UseMap& uses, const std::set<std::string>& wanted, bool trains,
                      RolePlan& plan) {
-  const std::set<std::string> reached = gradient_values(model.graph, wanted);
+  const GradientValues reached = gradient_values(model.graph, wanted);
   add_candidates(model, files, uses, reached, plan);
   if (trains) add_quantised(model, files, uses, reached, plan);
 }

@@ -8,7 +8,8 @@
 #include "base/type_name.h"
 #include "graph/onnx/graph_decoder.h"
 #include "graph/onnx/normalize_domains.h"
-#include "graph/onnx/parts.h"
+#include "graph/onnx/terms.h"
+#include "graph/onnx/unroll_limit.h"
 
 namespace zeroplan {
 namespace {
@@ -181,7 +182,7 @@ void GraphDecoder::decode_loop(const OnnxNode& node, const std::vector<ValueId>&
     if (std::any_of(list.begin(), list.end(), [](ValueId id) { return !ValueLists::is_value(id); }))
       throw Error("an output that it collects is no tensor");
     if (list.empty()) throw Error("it is never carried out, so that the shape of an output that it collects is not known");
-    carried.push_back(stack(build_, list, 0));
+    carried.push_back(stack(terms_of(build_, list), 0).id());
   }
   bind_all(node, carried);
 }

@@ -1,5 +1,8 @@
 #pragma once
 // One ONNX node to internal ops. A decoder per operator; decoders.cc lists them.
+#include <algorithm>
+#include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <string>
 #include <string_view>
@@ -52,10 +55,44 @@ class DecodeContext {
   std::vector<ValueId> inputs_, outputs_;
 };
 
-using Decoder = void (*)(DecodeContext&);
+// Inputs that a gradient of the outputs goes to; the others (indices, sizes, statistics) are read as they are.
+struct GradientPath {
+  uint32_t inputs = ~0U;     // bit i: input i; the last bit: all from there on
+  uint32_t settings = 0;     // of them: a tensor of the file here is a number of the model, unless it is stated to be trained
+  const char* setting = "";  // what that is
+  bool moves = false;        // input 0 goes through as it is, a setting too
 
-// nullptr: the operator is not supported. Constant, If and constant-only operators are the importer's own.
+  constexpr GradientPath with_setting(std::initializer_list<int> places, const char* what) const {
+    return {inputs, bits(places), what, moves};
+  }
+  bool leads_to(int input) const { return (inputs >> std::min(input, 31) & 1U) != 0; }
+  bool is_setting(int input) const { return (settings >> std::min(input, 31) & 1U) != 0; }
+  static constexpr uint32_t bits(std::initializer_list<int> places) {
+    uint32_t all = 0;
+    for (const int place : places) all |= 1U << place;
+    return all;
+  }
+};
+constexpr GradientPath gradient_to_all() { return {}; }
+constexpr GradientPath gradient_to(std::initializer_list<int> inputs) { return {GradientPath::bits(inputs)}; }
+constexpr GradientPath no_gradient() { return gradient_to({}); }
+constexpr GradientPath moves_input() { return {1, 0, "", true}; }
+
+struct Decoder {
+  Decoder() = default;
+  Decoder(void (*decode)(DecodeContext&), GradientPath path = {}) : decode(decode), path(path) {}
+  void operator()(DecodeContext& c) const { decode(c); }
+  explicit operator bool() const { return decode != nullptr; }
+
+  void (*decode)(DecodeContext&) = nullptr;  // nullptr: the operator is not supported
+  GradientPath path;
+};
+
+// If, Loop, Scan and Gradient are the importer's own.
 Decoder find_decoder(const OnnxNode& node);
+
+// Outputs of an operator of the default domain with these inputs and attributes, in place of the node.
+std::vector<ValueId> decode_as(DecodeContext& c, const std::string& op, std::vector<ValueId> inputs, std::vector<OnnxAttribute> attributes);
 
 // The families; each adds its operators.
 using DecoderTable = std::map<std::string, Decoder, std::less<>>;  // key: operator, or domain::operator outside the default domain

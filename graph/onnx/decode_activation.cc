@@ -4,19 +4,13 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "graph/onnx/terms.h"
+#include "graph/onnx/activations.h"
 #include "graph/ops/rules.h"
 
 namespace zeroplan {
 namespace {
 
-// scale · (e^(x/width) - 1) below zero, x from there on; the exponent is held back where it would overflow unused.
-Term exponential_unit(Term x, double scale, double width) {
-  const Term low = minimum(x, 0) / width;
-  return where(x < 0, (exp(low) - 1) * scale, x);
-}
-
-void elu(DecodeContext& c) { result(c, exponential_unit(term(c, 0), c.attr_float("alpha", 1), 1)); }
+void elu(DecodeContext& c) { result(c, exponential_unit(term(c, 0), c.attr_float("alpha", 1))); }
 
 void celu(DecodeContext& c) {
   const double alpha = c.attr_float("alpha", 1);
@@ -25,10 +19,8 @@ void celu(DecodeContext& c) {
 
 void selu(DecodeContext& c) {
   const double alpha = c.attr_float("alpha", 1.67326319217681884765625), gamma = c.attr_float("gamma", 1.05070102214813232421875);
-  result(c, exponential_unit(term(c, 0), alpha, 1) * gamma);
+  result(c, exponential_unit(term(c, 0), alpha) * gamma);
 }
-
-Term hard_sigmoid(Term x, double alpha, double beta) { return maximum(minimum(x * alpha + beta, 1), 0); }
 
 void hard_sigmoid_op(DecodeContext& c) { result(c, hard_sigmoid(term(c, 0), c.attr_float("alpha", 0.2), c.attr_float("beta", 0.5))); }
 
@@ -37,9 +29,6 @@ void hard_swish(DecodeContext& c) {
   result(c, x * hard_sigmoid(x, 1.0 / 6, 0.5));
 }
 
-// log(1 + e^x) = max(x, 0) + log(1 + e^-|x|); at 0 the maximum has half a slope, and |x| none.
-Term softplus(Term x) { return maximum(x, 0) + log(exp(-abs(x)) + 1); }
-
 void softplus_op(DecodeContext& c) { result(c, softplus(term(c, 0))); }
 
 void mish(DecodeContext& c) {
@@ -47,20 +36,9 @@ void mish(DecodeContext& c) {
   result(c, x * tanh(softplus(x)));
 }
 
-void softsign(DecodeContext& c) {
-  const Term x = term(c, 0);
-  result(c, x / (abs(x) + 1));
-}
-
-void leaky_relu(DecodeContext& c) {
-  const Term x = term(c, 0);
-  result(c, where(x < 0, x * c.attr_float("alpha", 0.01), x));
-}
-
-void thresholded_relu(DecodeContext& c) {
-  const Term x = term(c, 0);
-  result(c, where(x > c.attr_float("alpha", 1), x, 0));
-}
+void softsign_op(DecodeContext& c) { result(c, softsign(term(c, 0))); }
+void leaky_relu_op(DecodeContext& c) { result(c, leaky_relu(term(c, 0), c.attr_float("alpha", 0.01))); }
+void thresholded_relu_op(DecodeContext& c) { result(c, thresholded_relu(term(c, 0), c.attr_float("alpha", 1))); }
 
 // Bias and threshold are no whole numbers: integers take a way over floating point.
 void shrink(DecodeContext& c) {
@@ -110,15 +88,15 @@ void add_activation_decoders(DecoderTable& t) {
   t["HardSwish"] = hard_swish;
   t["Softplus"] = softplus_op;
   t["Mish"] = mish;
-  t["Softsign"] = softsign;
-  t["LeakyRelu"] = leaky_relu;
-  t["ThresholdedRelu"] = thresholded_relu;
+  t["Softsign"] = softsign_op;
+  t["LeakyRelu"] = leaky_relu_op;
+  t["ThresholdedRelu"] = thresholded_relu_op;
   t["Shrink"] = shrink;
   t["PRelu"] = prelu;
   t["Gelu"] = gelu;
   t["Swish"] = swish_op;
   t["SwiGLU"] = swiglu;
-  t["Hardmax"] = hardmax;
+  t["Hardmax"] = {hardmax, no_gradient()};
 }
 
 }  // namespace zeroplan

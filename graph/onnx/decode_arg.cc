@@ -28,9 +28,9 @@ void cum_sum(DecodeContext& c) {
 }  // namespace
 
 void add_arg_decoders(DecoderTable& t) {
-  t["ArgMax"] = arg_max;
-  t["ArgMin"] = arg_min;
-  t["CumSum"] = cum_sum;
+  t["ArgMax"] = {arg_max, no_gradient()};
+  t["ArgMin"] = {arg_min, no_gradient()};
+  t["CumSum"] = {cum_sum, gradient_to({0})};
 }
 
 }  // namespace zeroplan

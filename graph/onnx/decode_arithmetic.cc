@@ -66,9 +66,9 @@ void determinant(DecodeContext& c) {
 }  // namespace
 
 void add_arithmetic_decoders(DecoderTable& t) {
-  t["Ceil"] = unary<OpKind::ceil>;
-  t["Floor"] = unary<OpKind::floor>;
-  t["Round"] = unary<OpKind::round>;
+  t["Ceil"] = {unary<OpKind::ceil>, no_gradient()};
+  t["Floor"] = {unary<OpKind::floor>, no_gradient()};
+  t["Round"] = {unary<OpKind::round>, no_gradient()};
   t["Tan"] = unary<OpKind::tan>;
   t["Asin"] = unary<OpKind::asin>;
   t["Acos"] = unary<OpKind::acos>;
@@ -79,10 +79,10 @@ void add_arithmetic_decoders(DecoderTable& t) {
   t["Acosh"] = unary<OpKind::acosh>;
   t["Atanh"] = unary<OpKind::atanh>;
   t["Abs"] = unary<OpKind::abs>;
-  t["Sign"] = unary<OpKind::sign>;
+  t["Sign"] = {unary<OpKind::sign>, no_gradient()};
   t["Relu"] = relu;
-  t["Xor"] = logical_xor;
-  t["IsInf"] = is_infinite;
+  t["Xor"] = {logical_xor, no_gradient()};
+  t["IsInf"] = {is_infinite, no_gradient()};
   t["Mod"] = modulo;
   t["Det"] = determinant;
 }

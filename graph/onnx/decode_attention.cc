@@ -106,6 +106,6 @@ void attention(DecodeContext& c) {
 
 }  // namespace
 
-void add_attention_decoders(DecoderTable& t) { t["Attention"] = attention; }
+void add_attention_decoders(DecoderTable& t) { t["Attention"] = {attention, gradient_to_all().with_setting({3}, "a mask")}; }
 
 }  // namespace zeroplan

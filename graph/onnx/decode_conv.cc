@@ -25,12 +25,9 @@ Shape kernel_of(const DecodeContext& c, const Shape& x, const Shape& weight) {
   return kernel;
 }
 
-void set_with_bias(DecodeContext& c, ValueId y) {
-  if (c.has(2)) y = c.build.add(OpKind::add, {y, per_channel(c, c.in(2), c.rank(0))});
-  c.out(0, y);
-}
+void set_with_bias(DecodeContext& c, Term y) { result(c, c.has(2) ? y + per_channel(term(c, 2), c.rank(0)) : y); }
 
-void conv(DecodeContext& c) { set_with_bias(c, convolution(c, c.in(0), c.in(1))); }
+void conv(DecodeContext& c) { set_with_bias(c, {c.build, convolution(c, c.in(0), c.in(1))}); }
 
 // Sizes of the result, and the padding in front: of what padding takes away in all, a half, by auto_pad the larger or the smaller.
 struct Transposed {
@@ -79,7 +76,7 @@ void conv_transpose(DecodeContext& c) {
   Attributes attributes = w.attributes(t.pads);
   attributes.set(Attr::groups, groups_of(c));
   attributes.set(Attr::shape, shape);
-  set_with_bias(c, c.build.add(OpKind::conv_grad_input, {c.in(0), c.in(1)}, attributes));
+  set_with_bias(c, {c.build, c.build.add(OpKind::conv_grad_input, {c.in(0), c.in(1)}, attributes)});
 }
 
 }  // namespace

@@ -14,8 +14,8 @@ namespace {
 // One letter per axis. The axes of an ellipsis get letters of their own: '0' for the last, '1' for the one in front of it, …
 using Labels = std::string;
 
-struct Term {
-  ValueId value = kNone;
+struct Operand {
+  Term value;
   Labels labels;
 };
 
@@ -59,10 +59,10 @@ Labels spell_out(const std::string& text, int64_t rank, int64_t most) {
 
 class Einsum {
  public:
-  explicit Einsum(DecodeContext& c) : c_(c), a_(c.build) { parse(c.attr_string("equation", "")); }
+  explicit Einsum(DecodeContext& c) : c_(c) { parse(c.attr_string("equation", "")); }
 
-  ValueId run() {
-    Term result = single(terms_[0], needed_behind(0));
+  Term run() {
+    Operand result = single(terms_[0], needed_behind(0));
     for (size_t i = 1; i < terms_.size(); ++i)
       result = joined(result, single(terms_[i], output_ + needed_behind(i) + result.labels), needed_behind(i));
     for (const char label : output_)
@@ -79,7 +79,7 @@ class Einsum {
     for (size_t comma; (comma = inputs.find(',')) != std::string::npos; inputs.erase(0, comma + 1)) {
       const auto i = static_cast<int>(terms_.size());
       if (i >= c_.count()) throw Error(fmt::format("equation '{}' has more operands than the node", equation));
-      terms_.push_back({c_.in(i), spell_out(inputs.substr(0, comma), c_.rank(i), 0)});
+      terms_.push_back({term(c_, i), spell_out(inputs.substr(0, comma), c_.rank(i), 0)});
       for (const char label : terms_.back().labels)
         if (std::isdigit(static_cast<unsigned char>(label))) most = std::max<int64_t>(most, label - '0' + 1);
     }
@@ -92,7 +92,7 @@ class Einsum {
   // Without an arrow: the ellipsis, then the letters that come once, in the order of the alphabet.
   Labels implied(int64_t most) const {
     std::map<char, int> times;
-    for (const Term& term : terms_)
+    for (const Operand& term : terms_)
       for (const char label : term.labels)
         if (std::isalpha(static_cast<unsigned char>(label))) ++times[label];
     Labels labels = ellipsis(most);
@@ -108,22 +108,22 @@ class Einsum {
     return needed;
   }
 
-  const Shape& shape(const Term& term) const { return c_.build.shape(term.value); }
-  int64_t size(const Term& term, char label) const { return shape(term)[term.labels.find(label)]; }
-  int64_t size(const Term& term, const Labels& labels) const {
+  static const Shape& shape(const Operand& operand) { return operand.value.shape(); }
+  int64_t size(const Operand& term, char label) const { return shape(term)[term.labels.find(label)]; }
+  int64_t size(const Operand& term, const Labels& labels) const {
     int64_t product = 1;
     for (const char label : labels) product *= size(term, label);
     return product;
   }
 
   // Repeated labels become one axis, the diagonal; labels that nobody else needs are summed over.
-  Term single(Term term, const Labels& needed) {
+  Operand single(Operand term, const Labels& needed) {
     for (size_t i = 0; i < term.labels.size(); ++i)
       for (size_t k; (k = term.labels.find(term.labels[i], i + 1)) != Labels::npos;) term = diagonal(term, i, k);
     return summed(term, needed);
   }
 
-  Term diagonal(const Term& term, size_t i, size_t k) {
+  Operand diagonal(const Operand& term, size_t i, size_t k) {
     const int64_t many = shape(term)[i];
     if (shape(term)[k] != many) throw Error(fmt::format("axes '{}' of {} differ in size", term.labels[i], to_string(shape(term))));
     Labels rest = term.labels;
@@ -139,27 +139,27 @@ class Einsum {
     order.push_back(static_cast<int64_t>(i));
     order.push_back(static_cast<int64_t>(k));
     to.push_back(many * many);
-    const ValueId flat = c_.build.reshape(c_.build.transpose(term.value, order), to);
+    const Term flat = term.value.transpose(order).reshape(to);
     std::vector<int64_t> places = c_.build.counting(many);
     for (int64_t& place : places) place *= many + 1;
-    return {take(c_.build, flat, static_cast<int64_t>(to.size()) - 1, places), rest + term.labels[i]};
+    return {take(flat, flat.rank() - 1, places), rest + term.labels[i]};
   }
 
-  Term summed(const Term& term, const Labels& needed) {
+  Operand summed(const Operand& term, const Labels& needed) {
     std::vector<int64_t> axes;
     for (size_t i = 0; i < term.labels.size(); ++i)
       if (!has(needed, term.labels[i])) axes.push_back(static_cast<int64_t>(i));
-    return axes.empty() ? term : Term{a_.sum(term.value, axes), kept(term.labels, needed)};
+    return axes.empty() ? term : Operand{sum(term.value, axes), kept(term.labels, needed)};
   }
 
-  ValueId arranged(const Term& term, const Labels& labels) {
+  static Term arranged(const Operand& term, const Labels& labels) {
     std::vector<int64_t> order;
     for (const char label : labels) order.push_back(static_cast<int64_t>(term.labels.find(label)));
-    return c_.build.transpose(term.value, order);
+    return term.value.transpose(order);
   }
 
   // An axis of size 1 against a longer one is broadcast: it is left out.
-  Term without_ones(const Term& term, const Term& other) {
+  Operand without_ones(const Operand& term, const Operand& other) {
     Shape to;
     Labels labels;
     for (const char label : term.labels) {
@@ -167,51 +167,50 @@ class Einsum {
       labels += label;
       to.push_back(size(term, label));
     }
-    return {c_.build.reshape(term.value, to), labels};
+    return {term.value.reshape(to), labels};
   }
 
-  Term joined(const Term& left, const Term& right, const Labels& needed) {
-    const Term a = summed(without_ones(left, right), needed + right.labels), b = summed(without_ones(right, left), needed + left.labels);
+  Operand joined(const Operand& left, const Operand& right, const Labels& needed) {
+    const Operand a = summed(without_ones(left, right), needed + right.labels), b = summed(without_ones(right, left), needed + left.labels);
     const Labels common = kept(a.labels, b.labels), batch = kept(common, needed), inner = without(common, needed);
     for (const char label : common)
       if (size(a, label) != size(b, label))
         throw Error(fmt::format("axis '{}' has {} elements in one operand and {} in another", label, size(a, label), size(b, label)));
-    if (inner.empty() || !is_floating(c_.build.dtype(a.value))) return summed(multiplied(a, b, common), needed);
+    if (inner.empty() || !is_floating(a.value.dtype())) return summed(multiplied(a, b, common), needed);
     return product(a, b, batch, inner);
   }
 
   // Every label its own axis.
-  Term multiplied(const Term& a, const Term& b, const Labels& common) {
+  Operand multiplied(const Operand& a, const Operand& b, const Labels& common) {
     const Labels left = without(a.labels, common), right = without(b.labels, common);
-    const auto spread = [&](const Term& term, const Labels& own, bool first) {
+    const auto spread = [&](const Operand& term, const Labels& own, bool first) {
       Shape to;
       for (const char label : common) to.push_back(size(term, label));
       if (!first) to.insert(to.end(), left.size(), 1);
       for (const char label : own) to.push_back(size(term, label));
       if (first) to.insert(to.end(), right.size(), 1);
-      return c_.build.reshape(arranged(term, common + own), to);
+      return arranged(term, common + own).reshape(to);
     };
-    return {a_.mul(spread(a, left, true), spread(b, right, false)), common + left + right};
+    return {spread(a, left, true) * spread(b, right, false), common + left + right};
   }
 
-  Term product(const Term& a, const Term& b, const Labels& batch, const Labels& inner) {
+  Operand product(const Operand& a, const Operand& b, const Labels& batch, const Labels& inner) {
     const Labels left = without(a.labels, batch + inner), right = without(b.labels, batch + inner);
     const int64_t groups = size(a, batch), rows = size(a, left), depth = size(a, inner), columns = size(b, right);
-    ValueId x = c_.build.reshape(arranged(a, batch + left + inner), batch.empty() ? Shape{rows, depth} : Shape{groups, rows, depth});
-    ValueId y = c_.build.reshape(arranged(b, batch + inner + right), batch.empty() ? Shape{depth, columns} : Shape{groups, depth, columns});
+    const Term x = arranged(a, batch + left + inner).reshape(batch.empty() ? Shape{rows, depth} : Shape{groups, rows, depth});
+    const Term y = arranged(b, batch + inner + right).reshape(batch.empty() ? Shape{depth, columns} : Shape{groups, depth, columns});
     Shape to;
     for (const char label : batch + left) to.push_back(size(a, label));
     for (const char label : right) to.push_back(size(b, label));
-    return {c_.build.reshape(c_.build.add(OpKind::matmul, {x, y}), to), batch + left + right};
+    return {matmul(x, y).reshape(to), batch + left + right};
   }
 
   DecodeContext& c_;
-  Arithmetic a_;
-  std::vector<Term> terms_;
+  std::vector<Operand> terms_;
   Labels output_;
 };
 
-void einsum(DecodeContext& c) { c.out(0, Einsum(c).run()); }
+void einsum(DecodeContext& c) { result(c, Einsum(c).run()); }
 
 }  // namespace
 

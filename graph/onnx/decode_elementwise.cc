@@ -98,29 +98,29 @@ void add_elementwise_decoders(DecoderTable& t) {
   t["Tanh"] = unary<OpKind::tanh>;
   t["Sigmoid"] = unary<OpKind::sigmoid>;
   t["Erf"] = unary<OpKind::erf>;
-  t["Not"] = unary<OpKind::logical_not>;
-  t["IsNaN"] = unary<OpKind::is_nan>;
+  t["Not"] = {unary<OpKind::logical_not>, no_gradient()};
+  t["IsNaN"] = {unary<OpKind::is_nan>, no_gradient()};
   t["Add"] = binary<OpKind::add>;
   t["Sub"] = binary<OpKind::sub>;
   t["Mul"] = binary<OpKind::mul>;
   t["Div"] = binary<OpKind::div>;
-  t["And"] = binary<OpKind::logical_and>;
-  t["Or"] = binary<OpKind::logical_or>;
-  t["Less"] = binary<OpKind::less>;
-  t["Greater"] = binary<OpKind::greater>;
-  t["LessOrEqual"] = binary<OpKind::less_equal>;
-  t["GreaterOrEqual"] = binary<OpKind::greater_equal>;
-  t["Equal"] = binary<OpKind::equal>;
-  t["Pow"] = power;
+  t["And"] = {binary<OpKind::logical_and>, no_gradient()};
+  t["Or"] = {binary<OpKind::logical_or>, no_gradient()};
+  t["Less"] = {binary<OpKind::less>, no_gradient()};
+  t["Greater"] = {binary<OpKind::greater>, no_gradient()};
+  t["LessOrEqual"] = {binary<OpKind::less_equal>, no_gradient()};
+  t["GreaterOrEqual"] = {binary<OpKind::greater_equal>, no_gradient()};
+  t["Equal"] = {binary<OpKind::equal>, no_gradient()};
+  t["Pow"] = {power, gradient_to_all().with_setting({1}, "an exponent")};
   t["Max"] = variadic<OpKind::maximum>;
   t["Min"] = variadic<OpKind::minimum>;
   t["Sum"] = variadic<OpKind::add>;
   t["Mean"] = mean;
-  t["Cast"] = cast;
-  t["CastLike"] = cast_like;
-  t["Identity"] = identity;
-  t["Clip"] = clip;
-  t["Where"] = where;
+  t["Cast"] = {cast, moves_input()};
+  t["CastLike"] = {cast_like, moves_input()};
+  t["Identity"] = {identity, moves_input()};
+  t["Clip"] = {clip, gradient_to_all().with_setting({1, 2}, "a bound")};
+  t["Where"] = {where, gradient_to({1, 2})};
 }
 
 }  // namespace zeroplan

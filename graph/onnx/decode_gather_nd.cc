@@ -19,12 +19,10 @@ void gather_elements(DecodeContext& c) {
   if (to.size() != cut.size()) throw Error(fmt::format("indices {} and data {} differ in rank", to_string(to), to_string(cut)));
   for (size_t i = 0; i < cut.size(); ++i)
     if (static_cast<int64_t>(i) != axis) cut[i] = std::min(cut[i], to[i]);
-  Arithmetic a(c.build);
   const std::vector<int64_t> starts(cut.size(), 0), steps(cut.size(), 1);
-  const ValueId data = cut == c.shape(0) ? c.in(0) : a.slice(c.in(0), starts, steps, cut);
-  const ElementPlaces places = element_places(c.build, cut, c.in(1), axis);
-  const ValueId rows = c.build.reshape(data, {places.batch, places.rows});
-  c.out(0, c.build.reshape(a.gather_rows(rows, places.indices), to));
+  const Term data = cut == c.shape(0) ? term(c, 0) : slice(term(c, 0), starts, steps, cut);
+  const ElementPlaces places = element_places(cut, term(c, 1), axis);
+  result(c, gather_rows(data.reshape({places.batch, places.rows}), places.indices).reshape(to));
 }
 
 void gather_nd(DecodeContext& c) {
@@ -37,11 +35,10 @@ void gather_nd(DecodeContext& c) {
   const Shape batch = part(data, 0, batch_dims), picked = part(data, batch_dims, batch_dims + many);
   const Shape rest = part(data, batch_dims + many, rank), places = part(indices, batch_dims, c.rank(1) - 1);
   const int64_t rows = elements(picked), inner = elements(rest), count = elements(places), groups = elements(batch);
-  const ValueId linear = linear_indices(c.build, c.in(1), picked);
+  const Term linear = linear_indices(term(c, 1), picked).reshape({groups, count});
   Shape to = part(indices, 0, c.rank(1) - 1);
   to.insert(to.end(), rest.begin(), rest.end());
-  const ValueId table = c.build.reshape(c.in(0), {groups, rows, inner});
-  c.out(0, c.build.reshape(Arithmetic(c.build).gather_rows(table, c.build.reshape(linear, {groups, count})), to));
+  result(c, gather_rows(term(c, 0).reshape({groups, rows, inner}), linear).reshape(to));
 }
 
 // An index below 0 counts from the end; one outside gives a row of the second value alone.
@@ -49,28 +46,24 @@ void one_hot(DecodeContext& c) {
   const int64_t depth = c.integer(1, "depth");
   const int64_t axis = c.axis("axis", -1, c.rank(0) + 1);
   if (depth < 1) throw Error(fmt::format("its depth is {}", depth));
-  Arithmetic a(c.build);
-  const ValueId given = c.build.cast(c.in(0), DType::i64);
+  const Term given = term(c, 0).cast(DType::i64), values = term(c, 2);
   Shape shape = c.shape(0);
   shape.insert(shape.begin() + axis, 1);
-  const ValueId index = c.build.reshape(a.choose(a.below(given, 0), a.plus(given, static_cast<double>(depth)), given), shape);
-  const std::vector<int64_t> classes = c.build.counting(depth);
-  Shape along(shape.size(), 1);
-  along[axis] = depth;
-  const ValueId hit = a.equal(index, c.build.reshape(c.build.ints(classes), along));
-  c.out(0, a.choose(hit, take_one(c.build, c.in(2), 0, 1), take_one(c.build, c.in(2), 0, 0)));
+  const Term index = where(given < 0, given + static_cast<double>(depth), given).reshape(shape);
+  const Term hit = index == positions(c.build, depth, axis, c.rank(0) + 1);
+  result(c, where(hit, item(values, 0, 1), item(values, 0, 0)));
 }
 
 void compress(DecodeContext& c) {
   const HostTensor condition = c.constant(1, "condition");
   const bool flat = c.node.find("axis") == nullptr;
-  const ValueId x = flat ? c.build.reshape(c.in(0), {elements(c.shape(0))}) : c.in(0);
+  const Term x = flat ? term(c, 0).reshape({elements(c.shape(0))}) : term(c, 0);
   const int64_t axis = flat ? 0 : c.axis("axis", 0, c.rank(0));
-  const int64_t size = c.build.shape(x)[axis];
+  const int64_t size = x.shape()[axis];
   std::vector<int64_t> places;
   for (int64_t i = 0; i < std::min(size, condition.count()); ++i)
     if (condition.get(i) != 0) places.push_back(i);
-  c.out(0, take(c.build, x, axis, places));
+  result(c, take(x, axis, places));
 }
 
 void reverse_sequence(DecodeContext& c) {
@@ -80,23 +73,19 @@ void reverse_sequence(DecodeContext& c) {
   std::vector<int64_t> order(c.rank(0));
   std::iota(order.begin(), order.end(), 0);
   std::swap(order[0], order[batch_axis]);
-  const ValueId x = c.build.transpose(c.in(0), order);  // its own inverse
-  const Shape shape = c.build.shape(x);
-  Arithmetic a(c.build);
-  const ValueId time = c.build.reshape(c.build.ints(c.build.counting(shape[1])), {1, shape[1]});
-  const ValueId length = c.build.reshape(c.build.cast(c.in(1), DType::i64), {shape[0], 1});
-  const ValueId place = a.choose(a.less(time, length), a.sub(a.plus(length, -1), time), time);
-  c.out(0, c.build.transpose(a.gather_rows(x, place), order));
+  const Term x = term(c, 0).transpose(order);  // its own inverse
+  const Term time = positions(c.build, x.shape()[1], 1, 2), length = term(c, 1).cast(DType::i64).reshape({x.shape()[0], 1});
+  result(c, gather_rows(x, where(time < length, length - 1 - time, time)).transpose(order));
 }
 
 }  // namespace
 
 void add_gather_nd_decoders(DecoderTable& t) {
-  t["GatherElements"] = gather_elements;
-  t["GatherND"] = gather_nd;
-  t["OneHot"] = one_hot;
-  t["Compress"] = compress;
-  t["ReverseSequence"] = reverse_sequence;
+  t["GatherElements"] = {gather_elements, gradient_to({0})};
+  t["GatherND"] = {gather_nd, gradient_to({0})};
+  t["OneHot"] = {one_hot, gradient_to({2}).with_setting({2}, "the values of a one-hot")};
+  t["Compress"] = {compress, gradient_to({0})};
+  t["ReverseSequence"] = {reverse_sequence, gradient_to({0})};
 }
 
 }  // namespace zeroplan

@@ -1,6 +1,6 @@
 // GridSample, AffineGrid; the table of the operators on places in images.
 #include <algorithm>
-#include <numeric>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -12,9 +12,10 @@
 namespace zeroplan {
 namespace {
 
-// One element along one spatial axis that a sample is made of: places [N, M] of i64 inside the axis, weights [N, M] (kNone: 1).
+// One element along one spatial axis that a sample is made of: places [N, M] of i64 inside the axis, weights [N, M] (none: 1).
 struct Tap {
-  ValueId place = kNone, weight = kNone;
+  Term place;
+  std::optional<Term> weight;
 };
 
 struct GridRules {
@@ -24,80 +25,70 @@ struct GridRules {
 
 class AxisSampler {
  public:
-  AxisSampler(FoldingBuilder& build, const GridRules& rules, int64_t size) : a_(build), rules_(rules), size_(static_cast<double>(size)) {}
+  AxisSampler(const GridRules& rules, int64_t size) : rules_(rules), size_(static_cast<double>(size)) {}
 
   // x: places on the axis in [-1, 1].
-  std::vector<Tap> taps(ValueId x) {
-    x = rules_.align_corners ? a_.times(a_.plus(x, 1), (size_ - 1) / 2) : a_.times(a_.plus(a_.times(a_.plus(x, 1), size_), -1), 0.5);
+  std::vector<Tap> taps(Term x) const {
+    x = rules_.align_corners ? times(x + 1, (size_ - 1) / 2) : (times(x + 1, size_) - 1) * 0.5;
     if (rules_.mode == "cubic") return cubic_taps(x);
     x = kept_inside(x);
-    if (rules_.mode == "nearest") return {tap(rounded(x), kNone)};
-    const ValueId first = floored(x), part = a_.sub(x, floating(first, x));
-    return {tap(first, rest(part)), tap(a_.plus(first, 1), part)};
+    if (rules_.mode == "nearest") return {tap(rounded(x), std::nullopt)};
+    const Term first = floored(x), part = x - first.cast(x.dtype());
+    return {tap(first, 1 - part), tap(first + 1, part)};
   }
 
  private:
-  ValueId floating(ValueId i, ValueId like) { return a_.build.cast(i, a_.build.dtype(like)); }
-  ValueId rest(ValueId part) { return a_.sub(a_.number(1, part), part); }
-
   // The largest integer that is not above x; no gradient.
-  ValueId floored(ValueId x) {
-    const ValueId cut = a_.build.cast(x, DType::i64);
-    return a_.sub(cut, a_.build.cast(a_.less(x, floating(cut, x)), DType::i64));
+  static Term floored(Term x) {
+    const Term cut = x.cast(DType::i64);
+    return cut - (x < cut.cast(x.dtype())).cast(DType::i64);
   }
 
   // Half to even.
-  ValueId rounded(ValueId x) {
-    const ValueId low = floored(x), part = a_.sub(x, floating(low, x));
-    const ValueId half = a_.number(0.5, part), two = a_.number(2, low);
-    const ValueId odd = a_.build.cast(a_.sub(low, a_.mul(a_.div(low, two), two)), DType::boolean);
-    const ValueId up = a_.build.add(OpKind::logical_or, {a_.less(half, part), a_.both(a_.equal(part, half), odd)});
-    return a_.add(low, a_.build.cast(up, DType::i64));
+  static Term rounded(Term x) {
+    const Term low = floored(x), part = x - low.cast(x.dtype());
+    const Term odd = (low - low / 2 * 2).cast(DType::boolean);
+    return low + (part > 0.5 || (part == 0.5 && odd)).cast(DType::i64);
   }
 
   // Folded back at the borders as often as it takes: the distance from the lower one runs up and down with a period of twice the span.
-  ValueId reflected(ValueId x) {
+  Term reflected(Term x) const {
     const double low = rules_.align_corners ? 0 : -0.5, span = rules_.align_corners ? size_ - 1 : size_;
-    if (span <= 0) return a_.mul(x, a_.number(0, x));
-    const ValueId distance = a_.build.add(OpKind::abs, {a_.plus(x, -low)});
-    const ValueId rounds = floating(floored(a_.times(distance, 1 / (2 * span))), x);
-    const ValueId up = a_.sub(distance, a_.times(rounds, 2 * span));
-    const ValueId down = a_.sub(a_.number(2 * span, up), up);
-    return a_.plus(a_.choose(a_.below(up, span), up, down), low);
+    if (span <= 0) return x * 0;
+    const Term distance = abs(plus(x, -low)), rounds = floored(distance * (1 / (2 * span))).cast(x.dtype());
+    const Term up = distance - rounds * (2 * span);
+    return plus(where(up < span, up, 2 * span - up), low);
   }
 
-  ValueId kept_inside(ValueId x) {
+  Term kept_inside(Term x) const {
     if (rules_.padding == "reflection") x = reflected(x);
-    return rules_.padding == "zeros" ? x : a_.clamp(x, 0, size_ - 1);
+    return rules_.padding == "zeros" ? x : clamp(x, 0, size_ - 1);
   }
 
   // With zeros as padding, an element outside weighs nothing.
-  Tap tap(ValueId place, ValueId weight) {
-    const ValueId near = a_.clamp(place, 0, size_ - 1);
+  Tap tap(Term place, const std::optional<Term>& weight) const {
+    const Term near = clamp(place, 0, size_ - 1);
     if (rules_.padding != "zeros") return {near, weight};
-    const ValueId inside = a_.equal(near, place);
-    if (weight == kNone) return {near, inside};
-    return {near, a_.mul(weight, a_.build.cast(inside, a_.build.dtype(weight)))};
+    const Term inside = near == place;
+    return {near, weight ? *weight * inside.cast(weight->dtype()) : inside};
   }
 
   // Keys' kernel with A = -0.75; each neighbour is kept inside by itself.
-  std::vector<Tap> cubic_taps(ValueId x) {
+  std::vector<Tap> cubic_taps(Term x) const {
     const double A = -0.75;
-    const ValueId first = floored(x), t = a_.sub(x, floating(first, x));
-    const auto near = [&](ValueId d) { return a_.plus(a_.mul(a_.mul(a_.plus(a_.times(d, A + 2), -(A + 3)), d), d), 1); };
-    const auto far = [&](ValueId d) { return a_.plus(a_.mul(a_.plus(a_.mul(a_.plus(a_.times(d, A), -5 * A), d), 8 * A), d), -4 * A); };
-    const ValueId u = rest(t);
-    const ValueId weights[] = {far(a_.plus(t, 1)), near(t), near(u), far(a_.plus(u, 1))};
+    const Term first = floored(x), t = x - first.cast(x.dtype()), u = 1 - t;
+    const auto near = [&](Term d) { return ((d * (A + 2) - (A + 3)) * d) * d + 1; };
+    const auto far = [&](Term d) { return ((d * A - 5 * A) * d + 8 * A) * d - 4 * A; };
+    const Term weights[] = {far(t + 1), near(t), near(u), far(u + 1)};
     std::vector<Tap> taps;
     for (int k = 0; k < 4; ++k) {
-      ValueId place = a_.plus(first, k - 1);
-      if (rules_.padding == "reflection") place = a_.build.cast(kept_inside(floating(place, x)), DType::i64);
+      Term place = plus(first, k - 1);
+      if (rules_.padding == "reflection") place = kept_inside(place.cast(x.dtype())).cast(DType::i64);
       taps.push_back(tap(place, weights[k]));
     }
     return taps;
   }
 
-  Arithmetic a_;
   const GridRules& rules_;
   const double size_;
 };
@@ -105,41 +96,38 @@ class AxisSampler {
 // Adds up table rows over all choices of one tap per axis. table [N, P, C] with P the product of `sizes`; the result [N, M, C].
 class TapSum {
  public:
-  TapSum(FoldingBuilder& build, ValueId table, const Shape& sizes, const std::vector<std::vector<Tap>>& taps)
-      : a_(build), table_(table), sizes_(sizes), taps_(taps) {}
+  TapSum(Term table, const Shape& sizes, const std::vector<std::vector<Tap>>& taps) : table_(table), sizes_(sizes), taps_(taps) {}
 
-  ValueId run() {
-    add_terms(0, {});
-    return sum_;
+  Term run() {
+    for (const Tap& tap : taps_[0]) add_terms(1, {tap.place, weight_of(tap)});
+    return *sum_;
   }
 
  private:
-  ValueId joined(ValueId a, ValueId b) { return a == kNone ? b : b == kNone ? a : a_.mul(a, b); }
+  std::optional<Term> weight_of(const Tap& tap) const { return tap.weight ? std::optional(tap.weight->cast(table_.dtype())) : std::nullopt; }
 
   // As deep as there are axes.
   void add_terms(size_t axis, const Tap& so_far) {
     if (axis == sizes_.size()) return add_term(so_far);
     for (const Tap& tap : taps_[axis]) {
-      Tap next = tap;
-      if (axis > 0) next.place = a_.add(a_.times(so_far.place, static_cast<double>(sizes_[axis])), tap.place);
-      if (tap.weight != kNone) next.weight = a_.build.cast(tap.weight, a_.build.dtype(table_));
-      next.weight = joined(so_far.weight, next.weight);
-      add_terms(axis + 1, next);
+      const std::optional<Term> own = weight_of(tap);
+      const auto both = so_far.weight && own ? std::optional(*so_far.weight * *own) : own ? own : so_far.weight;
+      add_terms(axis + 1, {times(so_far.place, static_cast<double>(sizes_[axis])) + tap.place, both});
     }
   }
 
   void add_term(const Tap& tap) {
-    ValueId term = a_.gather_rows(table_, tap.place);
-    if (tap.weight != kNone) {
-      Shape column = a_.build.shape(tap.weight);
+    Term term = gather_rows(table_, tap.place);
+    if (tap.weight) {
+      Shape column = tap.weight->shape();
       column.push_back(1);
-      term = a_.mul(term, a_.build.reshape(tap.weight, column));
+      term = term * tap.weight->reshape(column);
     }
-    sum_ = sum_ == kNone ? term : a_.add(sum_, term);
+    sum_ = sum_ ? *sum_ + term : term;
   }
 
-  Arithmetic a_;
-  ValueId table_, sum_ = kNone;
+  Term table_;
+  std::optional<Term> sum_;
   const Shape& sizes_;
   const std::vector<std::vector<Tap>>& taps_;
 };
@@ -164,14 +152,13 @@ void grid_sample(DecodeContext& c) {
   const GridRules rules = grid_rules(c);
   const Shape sizes(x.begin() + 2, x.end()), to(grid.begin() + 1, grid.end() - 1);
   const int64_t count = elements(to);
-  const ValueId points = c.build.reshape(c.in(1), {x[0], count, axes});
+  const Term points = term(c, 1).reshape({x[0], count, axes});
   std::vector<std::vector<Tap>> taps;
-  for (int64_t i = 0; i < axes; ++i) taps.push_back(AxisSampler(c.build, rules, sizes[i]).taps(take_one(c.build, points, 2, axes - 1 - i)));
-  const ValueId table = c.build.transpose(c.build.reshape(c.in(0), {x[0], x[1], elements(sizes)}), {0, 2, 1});
-  const ValueId sampled = c.build.transpose(TapSum(c.build, table, sizes, taps).run(), {0, 2, 1});
-  Shape result = {x[0], x[1]};
-  result.insert(result.end(), to.begin(), to.end());
-  c.out(0, c.build.reshape(sampled, result));
+  for (int64_t i = 0; i < axes; ++i) taps.push_back(AxisSampler(rules, sizes[i]).taps(item(points, 2, axes - 1 - i)));
+  const Term table = term(c, 0).reshape({x[0], x[1], elements(sizes)}).transpose({0, 2, 1});
+  Shape shape = {x[0], x[1]};
+  shape.insert(shape.end(), to.begin(), to.end());
+  result(c, TapSum(table, sizes, taps).run().transpose({0, 2, 1}).reshape(shape));
 }
 
 // Homogeneous places of the pixels in [-1, 1], the last axis first: [M, axes + 1].
@@ -196,21 +183,21 @@ void affine_grid(DecodeContext& c) {
   const auto axes = static_cast<int64_t>(spatial.size());
   if (axes < 1 || theta != Shape{size[0], axes, axes + 1})
     throw Error(fmt::format("theta {} does not fit size {}", to_string(theta), to_string(size)));
-  const ValueId places = c.build.constant(pixel_places(c.build, spatial, c.attr_int("align_corners", 0) != 0, c.build.dtype(c.in(0))));
-  const ValueId grid = c.build.add(OpKind::matmul, {places, c.build.transpose(c.in(0), {0, 2, 1})});
+  HostTensor places = pixel_places(c.build, spatial, c.attr_int("align_corners", 0) != 0, c.build.dtype(c.in(0)));
+  const Term grid = matmul({c.build, c.build.constant(std::move(places))}, term(c, 0).transpose({0, 2, 1}));
   Shape to = {theta[0]};
   to.insert(to.end(), spatial.begin(), spatial.end());
   to.push_back(axes);
-  c.out(0, c.build.reshape(grid, to));
+  result(c, grid.reshape(to));
 }
 
 }  // namespace
 
 void add_grid_decoders(DecoderTable& t) {
   t["GridSample"] = grid_sample;
-  t["AffineGrid"] = affine_grid;
-  t["RoiAlign"] = decode_roi_align;
-  t["NonMaxSuppression"] = decode_non_max_suppression;
+  t["AffineGrid"] = {affine_grid, gradient_to({0})};
+  t["RoiAlign"] = {decode_roi_align, gradient_to({0, 1})};
+  t["NonMaxSuppression"] = {decode_non_max_suppression, no_gradient()};
 }
 
 }  // namespace zeroplan

@@ -9,18 +9,6 @@
 namespace zeroplan {
 namespace {
 
-// Outputs of the operator of the default domain.
-std::vector<ValueId> decode_as(DecodeContext& c, std::vector<ValueId> inputs, const std::vector<OnnxAttribute>& attributes) {
-  OnnxNode node = c.node;
-  node.domain.clear();
-  node.attributes = attributes;
-  const Decoder decoder = find_decoder(node);
-  if (!decoder) throw Error(fmt::format("this version has no decoder for the operator {}; export the model without it", node.op));
-  DecodeContext inner(c.build, node, c.files, c.precision, std::move(inputs));
-  decoder(inner);
-  return inner.outputs();
-}
-
 std::vector<OnnxAttribute> without(const std::vector<OnnxAttribute>& attributes, const char* name) {
   std::vector<OnnxAttribute> rest;
   for (const OnnxAttribute& a : attributes)
@@ -42,7 +30,7 @@ void aligned(DecodeContext& c) {
   if (axis + c.rank(1) > c.rank(0))
     throw Error(fmt::format("{} does not fit into {} from axis {} on", to_string(shape), to_string(c.shape(0)), axis));
   shape.resize(c.rank(0) - axis, 1);
-  c.out(0, decode_as(c, {c.in(0), c.build.reshape(c.in(1), shape)}, without(c.node.attributes, "axis"))[0]);
+  c.out(0, decode_as(c, c.node.op, {c.in(0), c.build.reshape(c.in(1), shape)}, without(c.node.attributes, "axis"))[0]);
 }
 
 // One slope, or one for each channel.
@@ -53,7 +41,7 @@ void prelu(DecodeContext& c) {
     shape[0] = c.shape(1)[0];
     slope = c.build.reshape(slope, shape);
   }
-  c.out(0, decode_as(c, {c.in(0), slope}, c.node.attributes)[0]);
+  c.out(0, decode_as(c, c.node.op, {c.in(0), slope}, c.node.attributes)[0]);
 }
 
 // The axes from `axis` on count as one.
@@ -62,7 +50,7 @@ void hardmax(DecodeContext& c) {
   const auto rank = static_cast<int64_t>(shape.size());
   const int64_t axis = c.attr_int("axis", 1) == rank ? rank : c.axis("axis", 1, rank);
   const Shape flat = {elements(Shape(shape.begin(), shape.begin() + axis)), elements(Shape(shape.begin() + axis, shape.end()))};
-  const ValueId y = decode_as(c, {c.build.reshape(c.in(0), flat)}, {integer("axis", 1)})[0];
+  const ValueId y = decode_as(c, c.node.op, {c.build.reshape(c.in(0), flat)}, {integer("axis", 1)})[0];
   c.out(0, c.build.reshape(y, shape));
 }
 
@@ -72,7 +60,7 @@ void tile(DecodeContext& c) {
   if (times.size() != 1 || axis.size() != 1) throw Error("its tiles and its axis must have one element each");
   std::vector<int64_t> repeats(c.rank(0), 1);
   repeats[normalize_axis(axis[0], c.rank(0))] = times[0];
-  c.out(0, decode_as(c, {c.in(0), c.build.ints(repeats)}, {})[0]);
+  c.out(0, decode_as(c, c.node.op, {c.in(0), c.build.ints(repeats)}, {})[0]);
 }
 
 // Statistics for each element of a sample: the sample is one row of channels.
@@ -86,7 +74,7 @@ void batch_normalization(DecodeContext& c) {
       throw Error(fmt::format("its input {} has shape {}, but a sample has {} elements", i, to_string(c.shape(i)), channels));
     inputs.push_back(c.build.reshape(c.in(i), {channels}));
   }
-  c.out(0, c.build.reshape(decode_as(c, inputs, c.node.attributes)[0], shape));
+  c.out(0, c.build.reshape(decode_as(c, c.node.op, inputs, c.node.attributes)[0], shape));
 }
 
 // Scale and bias for each group.
@@ -103,19 +91,20 @@ void group_normalization(DecodeContext& c) {
       throw Error(fmt::format("its input {} has shape {}, but there are {} groups", i, to_string(c.shape(i)), groups));
     inputs.push_back(c.build.add(OpKind::gather, {c.in(i), indices}, {{Attr::axis, int64_t{0}}}));
   }
-  c.out(0, decode_as(c, inputs, c.node.attributes)[0]);
+  c.out(0, decode_as(c, c.node.op, inputs, c.node.attributes)[0]);
 }
 
 }  // namespace
 
 void add_legacy_decoders(DecoderTable& t) {
-  for (const char* op : {"Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Less", "Greater"})
-    t[fmt::format("{}::{}", kLegacyDomain, op)] = aligned;
   const auto add = [&](const char* op, Decoder decoder) { t[fmt::format("{}::{}", kLegacyDomain, op)] = decoder; };
+  for (const char* op : {"Add", "Sub", "Mul", "Div"}) add(op, aligned);
+  for (const char* op : {"And", "Or", "Xor", "Equal", "Less", "Greater"}) add(op, {aligned, no_gradient()});
+  add("Pow", {aligned, gradient_to_all().with_setting({1}, "an exponent")});
   add("PRelu", prelu);
-  add("Hardmax", hardmax);
-  add("Tile", tile);
-  add("BatchNormalization", batch_normalization);
+  add("Hardmax", {hardmax, no_gradient()});
+  add("Tile", {tile, gradient_to({0})});
+  add("BatchNormalization", {batch_normalization, gradient_to({0, 1, 2})});
   add("GroupNormalization", group_normalization);
 }
 

@@ -1,6 +1,5 @@
 // SoftmaxCrossEntropyLoss and NegativeLogLikelihoodLoss: scores [N, C, d…], labels [N, d…], weights of the classes [C] or none.
 #include <limits>
-#include <numeric>
 #include <optional>
 
 #include <fmt/format.h>
@@ -28,14 +27,6 @@ Reduction reduction_of(DecodeContext& c) {
   return Reduction::mean;
 }
 
-std::vector<int64_t> classes_last(int64_t rank) {
-  std::vector<int64_t> order(rank);
-  std::iota(order.begin(), order.end(), 0);
-  order.erase(order.begin() + 1);
-  order.push_back(1);
-  return order;
-}
-
 Rows rows_of(DecodeContext& c) {
   const Shape scores = c.shape(0), labels = c.shape(1);
   if (scores.size() < 2) throw Error("its scores need a class axis 1");
@@ -43,7 +34,7 @@ Rows rows_of(DecodeContext& c) {
   expected.erase(expected.begin() + 1);
   if (labels != expected) throw Error(fmt::format("its labels of shape {} do not fit scores of {}", to_string(labels), to_string(scores)));
   const int64_t rows = elements(labels);
-  Rows r{term(c, 0).transpose(classes_last(c.rank(0))).reshape({rows, scores[1]}), term(c, 1).reshape({rows}), std::nullopt, labels};
+  Rows r{axis_last(term(c, 0), 1).reshape({rows, scores[1]}), term(c, 1).reshape({rows}), std::nullopt, labels};
   if (c.node.find("ignore_index")) r.counts = !(r.labels == static_cast<double>(c.attr_int("ignore_index", 0)));
   return r;
 }
@@ -86,14 +77,10 @@ void negative_log_likelihood(DecodeContext& c) {
 // log_prob = scores - lse, in the place of the scores.
 Term log_probabilities(DecodeContext& c, const Rows& r, Term lse) {
   const Term rows = r.scores - lse.reshape({r.labels.shape()[0], 1});
-  const std::vector<int64_t> order = classes_last(c.rank(0));
-  Shape moved;
-  std::vector<int64_t> back(order.size());
-  for (size_t i = 0; i < order.size(); ++i) {
-    moved.push_back(c.shape(0)[order[i]]);
-    back[order[i]] = static_cast<int64_t>(i);
-  }
-  return rows.reshape(moved).transpose(back);
+  Shape moved = c.shape(0);
+  moved.erase(moved.begin() + 1);
+  moved.push_back(c.shape(0)[1]);
+  return axis_back(rows.reshape(moved), 1);
 }
 
 void softmax_cross_entropy(DecodeContext& c) {
@@ -114,8 +101,8 @@ void softmax_cross_entropy(DecodeContext& c) {
 }  // namespace
 
 void add_loss_decoders(DecoderTable& t) {
-  t["SoftmaxCrossEntropyLoss"] = softmax_cross_entropy;
-  t["NegativeLogLikelihoodLoss"] = negative_log_likelihood;
+  t["SoftmaxCrossEntropyLoss"] = {softmax_cross_entropy, gradient_to({0})};
+  t["NegativeLogLikelihoodLoss"] = {negative_log_likelihood, gradient_to({0})};
 }
 
 }  // namespace zeroplan

@@ -1,6 +1,5 @@
 // MatMul, Gemm, Softmax, LogSoftmax.
 #include <cmath>
-#include <numeric>
 
 #include <fmt/format.h>
 
@@ -56,18 +55,9 @@ void gemm(DecodeContext& c) {
   result(c, y + scaled(term(c, 2), beta));
 }
 
-// Runs `fn` with the axis moved to the end.
-template <typename Fn>
-ValueId on_last_axis(DecodeContext& c, ValueId x, int64_t axis, Fn&& fn) {
-  std::vector<int64_t> permutation(c.build.shape(x).size());
-  std::iota(permutation.begin(), permutation.end(), 0);
-  std::swap(permutation[axis], permutation.back());  // its own inverse
-  return c.build.transpose(fn(c.build.transpose(x, permutation)), permutation);
-}
-
 void softmax(DecodeContext& c) {
   const int64_t axis = c.axis("axis", -1, c.rank(0));
-  c.out(0, on_last_axis(c, c.in(0), axis, [&](ValueId x) { return c.build.add(OpKind::softmax, {x}); }));
+  result(c, axis_back(apply(OpKind::softmax, axis_last(term(c, 0), axis)), axis));
 }
 
 // x - shift - log Σ exp(x - shift)

@@ -6,22 +6,10 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "graph/onnx/terms.h"
 
 namespace zeroplan {
 namespace {
-
-// The same node as an operator of the default domain.
-void decode_as(DecodeContext& c, const std::string& op, std::vector<ValueId> inputs, std::vector<OnnxAttribute> more = {}) {
-  OnnxNode node = c.node;
-  node.op = op;
-  node.domain.clear();
-  for (OnnxAttribute& attribute : more) node.attributes.push_back(std::move(attribute));
-  const Decoder decoder = find_decoder(node);
-  if (!decoder) throw Error(fmt::format("it stands for {}, which has no decoder", op));
-  DecodeContext inner(c.build, node, c.files, c.precision, std::move(inputs));
-  decoder(inner);
-  for (size_t i = 0; i < inner.outputs().size(); ++i) c.out(static_cast<int>(i), inner.outputs()[i]);
-}
 
 std::vector<ValueId> operands(const DecodeContext& c) {
   std::vector<ValueId> all;
@@ -29,53 +17,55 @@ std::vector<ValueId> operands(const DecodeContext& c) {
   return all;
 }
 
+void results(DecodeContext& c, const std::vector<ValueId>& values) {
+  for (size_t i = 0; i < values.size(); ++i) c.out(static_cast<int>(i), values[i]);
+}
+
+// With the attributes of the node and more.
+void standard(DecodeContext& c, const char* op, std::vector<ValueId> inputs, std::vector<OnnxAttribute> more = {}) {
+  std::vector<OnnxAttribute> attributes = c.node.attributes;
+  for (OnnxAttribute& attribute : more) attributes.push_back(std::move(attribute));
+  results(c, decode_as(c, op, std::move(inputs), std::move(attributes)));
+}
+
 template <const char* const& op>
 void standard(DecodeContext& c) {
-  decode_as(c, op, operands(c));
+  standard(c, op, operands(c));
 }
 
-ValueId gelu_of(DecodeContext& c, ValueId x, bool tanh) { return c.build.add(OpKind::gelu, {x}, {{Attr::approximate, int64_t{tanh}}}); }
-
-ValueId biased(DecodeContext& c) { return c.has(1) ? c.build.add(OpKind::add, {c.in(0), c.in(1)}) : c.in(0); }
-
-void bias_gelu(DecodeContext& c) { c.out(0, gelu_of(c, biased(c), false)); }
-
-void fast_gelu(DecodeContext& c) { c.out(0, gelu_of(c, biased(c), true)); }
+template <bool tanh>
+void bias_gelu(DecodeContext& c) {
+  const Term x = c.has(1) ? term(c, 0) + term(c, 1) : term(c, 0);
+  result(c, apply(OpKind::gelu, x, {{Attr::approximate, int64_t{tanh}}}));
+}
 
 // x · sigmoid(alpha x)
-void quick_gelu(DecodeContext& c) {
-  const ValueId x = c.in(0), alpha = c.build.scalar(c.attr_float("alpha", 1.702), c.build.dtype(x));
-  c.out(0, c.build.add(OpKind::mul, {x, c.build.add(OpKind::sigmoid, {c.build.add(OpKind::mul, {x, alpha})})}));
-}
+void quick_gelu(DecodeContext& c) { result(c, term(c, 0) * sigmoid(term(c, 0) * c.attr_float("alpha", 1.702))); }
 
-ValueId matrix(DecodeContext& c, int input, bool transposed) {
-  const auto rank = static_cast<int64_t>(c.shape(input).size());
-  if (!transposed || rank < 2) return c.in(input);
-  std::vector<int64_t> permutation;
-  for (int64_t axis = 0; axis < rank; ++axis) permutation.push_back(axis);
-  std::swap(permutation[rank - 2], permutation[rank - 1]);
-  return c.build.transpose(c.in(input), permutation);
+// The last two axes exchanged.
+Term matrix(DecodeContext& c, int input, bool transposed) {
+  const Term x = term(c, input);
+  return transposed && x.rank() > 1 ? axis_last(x, x.rank() - 2) : x;
 }
 
 void fused_matmul(DecodeContext& c) {
   if (c.attr_int("transBatchA", 0) || c.attr_int("transBatchB", 0)) throw Error("transBatchA and transBatchB are not supported");
-  const ValueId product =
-      c.build.add(OpKind::matmul, {matrix(c, 0, c.attr_int("transA", 0) != 0), matrix(c, 1, c.attr_int("transB", 0) != 0)});
+  const Term product = matmul(matrix(c, 0, c.attr_int("transA", 0) != 0), matrix(c, 1, c.attr_int("transB", 0) != 0));
   const double alpha = c.attr_float("alpha", 1);
-  c.out(0, alpha == 1 ? product : c.build.add(OpKind::mul, {product, c.build.scalar(alpha, c.build.dtype(product))}));
+  result(c, alpha == 1 ? product : product * alpha);
 }
 
 // x + skip (+ bias) → norm; the sum itself is output 3.
 void skip_norm(DecodeContext& c, const char* norm, std::vector<ValueId> factors, int bias) {
-  ValueId sum = c.build.add(OpKind::add, {c.in(0), c.in(1)});
-  if (c.has(bias)) sum = c.build.add(OpKind::add, {sum, c.in(bias)});
-  factors.insert(factors.begin(), sum);
+  Term sum = term(c, 0) + term(c, 1);
+  if (c.has(bias)) sum = sum + term(c, bias);
+  factors.insert(factors.begin(), sum.id());
   OnnxAttribute axis;
   axis.name = "axis";
   axis.i = -1;
   if (c.wants(1) || c.wants(2)) throw Error("its statistics are not supported; leave outputs 1 and 2 out");
-  decode_as(c, norm, std::move(factors), {axis});
-  c.out(3, sum);
+  standard(c, norm, std::move(factors), {axis});
+  result(c, sum, 3);
 }
 
 void skip_layer_norm(DecodeContext& c) {
@@ -124,7 +114,7 @@ void cross_entropy_internal(DecodeContext& c) {
   }
   std::vector<ValueId> inputs = operands(c);
   inputs.resize(c.has(2) ? 3 : 2);
-  decode_as(c, "SoftmaxCrossEntropyLoss", std::move(inputs), std::move(more));
+  standard(c, "SoftmaxCrossEntropyLoss", std::move(inputs), std::move(more));
 }
 
 constexpr const char* const kGelu = "Gelu";
@@ -138,8 +128,8 @@ constexpr const char* const kSplit = "Split";
 void add_microsoft_decoders(DecoderTable& t) {
   const auto add = [&](const std::string& op, Decoder decoder) { t[kMicrosoft + op] = decoder; };
   add("Gelu", standard<kGelu>);
-  add("BiasGelu", bias_gelu);
-  add("FastGelu", fast_gelu);
+  add("BiasGelu", bias_gelu<false>);
+  add("FastGelu", bias_gelu<true>);
   add("QuickGelu", quick_gelu);
   add("FusedMatMul", fused_matmul);
   add("LayerNormalization", standard<kLayerNorm>);
@@ -148,10 +138,10 @@ void add_microsoft_decoders(DecoderTable& t) {
   add("SkipLayerNormalization", skip_layer_norm);
   add("SkipSimplifiedLayerNormalization", skip_rms_norm);
   add("ConcatTraining", concat_training);
-  add("ReduceSumTraining", standard<kReduceSum>);
-  add("SplitTraining", standard<kSplit>);
-  add("BroadcastGradientArgs", broadcast_gradient_args);
-  add("SoftmaxCrossEntropyLossInternal", cross_entropy_internal);
+  add("ReduceSumTraining", {standard<kReduceSum>, gradient_to({0})});
+  add("SplitTraining", {standard<kSplit>, gradient_to({0})});
+  add("BroadcastGradientArgs", {broadcast_gradient_args, no_gradient()});
+  add("SoftmaxCrossEntropyLossInternal", {cross_entropy_internal, gradient_to({0})});
   add_microsoft_gradients(t);
 }
 

@@ -1,10 +1,11 @@
 // Gradients that ONNX Runtime's training tools write into a graph, where they are compositions of what is there.
-#include <numeric>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "graph/onnx/decode_microsoft.h"
+#include "graph/onnx/terms.h"
 
 namespace zeroplan {
 namespace {
@@ -15,57 +16,46 @@ void elementwise_grad(DecodeContext& c) {
   c.out(0, c.build.add(op, {c.in(0), c.in(1)}));
 }
 
-ValueId gelu_gradient(DecodeContext& c, ValueId x, bool tanh) {
-  return c.build.add(OpKind::gelu_grad, {c.in(0), x}, {{Attr::approximate, int64_t{tanh}}});
+Term gelu_gradient(Term dy, Term x, bool tanh) {
+  return {dy.build(), dy.build().add(OpKind::gelu_grad, {dy.id(), x.id()}, {{Attr::approximate, int64_t{tanh}}})};
 }
 
 template <bool tanh>
 void gelu_grad(DecodeContext& c) {
-  c.out(0, gelu_gradient(c, c.in(1), tanh));
+  result(c, gelu_gradient(term(c, 0), term(c, 1), tanh));
 }
 
 template <bool tanh>
 void bias_gelu_grad(DecodeContext& c) {
-  c.out(0, gelu_gradient(c, c.build.add(OpKind::add, {c.in(1), c.in(2)}), tanh));
+  result(c, gelu_gradient(term(c, 0), term(c, 1) + term(c, 2), tanh));
 }
 
 // d(x·σ(αx)) = σ + αx·σ·(1 - σ)
 void quick_gelu_grad(DecodeContext& c) {
-  const DType dtype = c.build.dtype(c.in(1));
-  const auto mul = [&](ValueId a, ValueId b) { return c.build.add(OpKind::mul, {a, b}); };
-  const ValueId scaled = mul(c.in(1), c.build.scalar(c.attr_float("alpha", 1.702), dtype));
-  const ValueId sigma = c.build.add(OpKind::sigmoid, {scaled});
-  const ValueId rest = c.build.add(OpKind::sub, {c.build.scalar(1, dtype), sigma});
-  c.out(0, mul(c.in(0), c.build.add(OpKind::add, {sigma, mul(scaled, mul(sigma, rest))})));
+  const Term scaled = term(c, 1) * c.attr_float("alpha", 1.702), sigma = sigmoid(scaled);
+  result(c, term(c, 0) * (sigma + scaled * (sigma * (1 - sigma))));
 }
 
 void leaky_relu_grad(DecodeContext& c) {
-  const DType dtype = c.build.dtype(c.in(0));
-  const ValueId low = c.build.add(OpKind::mul, {c.in(0), c.build.scalar(c.attr_float("alpha", 0.01), dtype)});
-  c.out(0, c.build.add(OpKind::where, {c.build.add(OpKind::greater, {c.in(1), c.build.scalar(0, dtype)}), c.in(0), low}));
+  const Term dy = term(c, 0);
+  result(c, where(term(c, 1) > 0, dy, dy * c.attr_float("alpha", 0.01)));
 }
 
-// The axis to the end, `fn` over the last axis, and back.
+// `fn` with the axis moved to the end.
 template <typename Fn>
-ValueId over_axis(DecodeContext& c, Fn&& fn) {
-  std::vector<int64_t> permutation(c.rank(0));
-  std::iota(permutation.begin(), permutation.end(), 0);
-  std::swap(permutation[c.axis("axis", -1, c.rank(0))], permutation.back());  // its own inverse
-  const auto turned = [&](ValueId x) { return c.build.transpose(x, permutation); };
-  return turned(fn(turned(c.in(0)), turned(c.in(1))));
+void over_axis(DecodeContext& c, Fn&& fn) {
+  const int64_t axis = c.axis("axis", -1, c.rank(0));
+  const Term a = axis_last(term(c, 0), axis), b = axis_last(term(c, 1), axis);
+  result(c, axis_back(fn(a, b), axis));
 }
 
 void softmax_grad(DecodeContext& c) {
-  c.out(0, over_axis(c, [&](ValueId dy, ValueId y) { return c.build.add(OpKind::softmax_grad, {dy, y}); }));
+  over_axis(c, [](Term dy, Term y) { return apply(OpKind::softmax_grad, dy, y); });
 }
 
 // dx = dy - e^y · Σ dy
 void log_softmax_grad(DecodeContext& c) {
-  const int64_t last = c.rank(0) - 1;
-  c.out(0, over_axis(c, [&](ValueId dy, ValueId y) {
-          const ValueId sum = c.build.add(OpKind::reduce_sum, {dy}, {{Attr::axes, std::vector{last}}, {Attr::keepdims, int64_t{1}}});
-          return c.build.add(OpKind::sub, {dy, c.build.add(OpKind::mul, {c.build.add(OpKind::exp, {y}), sum})});
-        }));
+  over_axis(c, [](Term dy, Term y) { return dy - exp(y) * reduce(OpKind::reduce_sum, dy, {dy.rank() - 1}, true); });
 }
 
 // dy, x, scale, mean, 1/σ → dx, dscale, dbias
@@ -85,10 +75,8 @@ void layer_norm_grad(DecodeContext& c) {
 
 // dy, mask, ratio → dy·mask / (1 - ratio)
 void dropout_grad(DecodeContext& c) {
-  const DType dtype = c.build.dtype(c.in(0));
   const double ratio = c.has(2) ? c.number(2, "ratio") : 0.5;
-  const ValueId kept = c.build.add(OpKind::where, {c.in(1), c.in(0), c.build.scalar(0, dtype)});
-  c.out(0, c.build.add(OpKind::mul, {kept, c.build.scalar(1 / (1 - ratio), dtype)}));
+  result(c, where(term(c, 1), term(c, 0), 0) * (1 / (1 - ratio)));
 }
 
 // shape, indices, dy
@@ -99,20 +87,18 @@ void gather_grad(DecodeContext& c) {
 }
 
 struct EntropyTerms {
-  ValueId difference;  // softmax - one-hot, 0 for ignored labels; the classes last
-  ValueId counted;     // of each label, 1 or 0
+  Term difference;  // softmax - one-hot, 0 for ignored labels; the classes last
+  Term counted;     // of each label, 1 or 0
 };
 
-EntropyTerms entropy_terms(DecodeContext& c, ValueId log_probabilities, ValueId labels, const int64_t* ignored) {
-  const DType dtype = c.build.dtype(log_probabilities);
-  const int64_t rows = c.build.shape(log_probabilities)[0], classes = c.build.shape(log_probabilities)[1];
-  const ValueId zero = c.build.scalar(0, dtype), one = c.build.scalar(1, dtype);
-  const ValueId chosen = c.build.add(OpKind::equal, {c.build.reshape(labels, {rows, 1}), c.build.ints(c.build.counting(classes))});
-  const ValueId softmax = c.build.add(OpKind::exp, {log_probabilities});
-  const ValueId difference = c.build.add(OpKind::sub, {softmax, c.build.add(OpKind::where, {chosen, one, zero})});
-  if (!ignored) return {difference, c.build.broadcast(c.build.reshape(one, {1, 1}), {rows, 1})};
-  const ValueId out = c.build.add(OpKind::equal, {c.build.reshape(labels, {rows, 1}), c.build.ints({*ignored})});
-  return {c.build.add(OpKind::where, {out, zero, difference}), c.build.add(OpKind::where, {out, zero, one})};
+EntropyTerms entropy_terms(Term log_probabilities, Term labels, std::optional<int64_t> ignored) {
+  const int64_t rows = log_probabilities.shape()[0], classes = log_probabilities.shape()[1];
+  const Term zero = log_probabilities.number(0), one = log_probabilities.number(1), column = labels.reshape({rows, 1});
+  const Term chosen = column == positions(labels.build(), classes, 1, 2);
+  const Term difference = exp(log_probabilities) - where(chosen, one, zero);
+  if (!ignored) return {difference, one.reshape({1, 1}).broadcast({rows, 1})};
+  const Term out = column == static_cast<double>(*ignored);
+  return {where(out, zero, difference), where(out, zero, one)};
 }
 
 // dy, log-probabilities, labels, weights, ignored label
@@ -120,26 +106,16 @@ void cross_entropy_grad(DecodeContext& c) {
   if (c.has(3)) throw Error("class weights are not supported; leave them out");
   const std::string reduction = c.attr_string("reduction", "mean");
   if (reduction != "mean" && reduction != "sum") throw Error(fmt::format("reduction '{}' is not supported", reduction));
-  int64_t ignored = c.attr_int("ignore_index", 0);
-  const bool has_ignored = c.has(4) || c.node.find("ignore_index");
+  std::optional<int64_t> ignored;
+  if (c.node.find("ignore_index")) ignored = c.attr_int("ignore_index", 0);
   if (c.has(4)) ignored = c.integer(4, "ignore_index");
-  const Shape s = c.shape(1);
-  if (s.size() < 2) throw Error("its log-probabilities need a class axis 1");
-  std::vector<int64_t> classes_last(s.size()), back(s.size());
-  std::iota(classes_last.begin(), classes_last.end(), 0);
-  classes_last.erase(classes_last.begin() + 1);
-  classes_last.push_back(1);
-  for (size_t i = 0; i < back.size(); ++i) back[classes_last[i]] = static_cast<int64_t>(i);
-  const ValueId turned = c.build.transpose(c.in(1), classes_last);
+  if (c.rank(1) < 2) throw Error("its log-probabilities need a class axis 1");
   const int64_t rows = elements(c.shape(2));
-  const EntropyTerms terms =
-      entropy_terms(c, c.build.reshape(turned, {rows, s[1]}), c.build.cast(c.in(2), DType::i64), has_ignored ? &ignored : nullptr);
-  ValueId factor = c.build.reshape(c.in(0), {});
-  if (reduction == "mean")
-    factor = c.build.add(OpKind::div, {factor, c.build.add(OpKind::reduce_sum, {terms.counted},
-                                                           {{Attr::axes, std::vector<int64_t>{0, 1}}, {Attr::keepdims, int64_t{0}}})});
-  const Shape turned_shape = c.build.shape(turned);
-  c.out(0, c.build.transpose(c.build.reshape(c.build.add(OpKind::mul, {terms.difference, factor}), turned_shape), back));
+  const Term turned = axis_last(term(c, 1), 1);
+  const Shape moved = turned.shape();
+  const EntropyTerms terms = entropy_terms(turned.reshape({rows, moved.back()}), term(c, 2).cast(DType::i64), ignored);
+  const Term dy = term(c, 0).reshape({}), factor = reduction == "mean" ? dy / sum(terms.counted, {0, 1}) : dy;
+  result(c, axis_back((terms.difference * factor).reshape(moved), 1));
 }
 
 }  // namespace
@@ -158,10 +134,10 @@ void add_microsoft_gradients(DecoderTable& t) {
   add("SoftmaxGrad_13", softmax_grad);
   add("LogSoftmaxGrad_13", log_softmax_grad);
   add("LayerNormalizationGrad", layer_norm_grad);
-  add("DropoutGrad", dropout_grad);
-  add("GatherGrad", gather_grad);
-  add("SoftmaxCrossEntropyLossGrad", cross_entropy_grad);
-  add("SoftmaxCrossEntropyLossInternalGrad", cross_entropy_grad);
+  add("DropoutGrad", {dropout_grad, gradient_to({0})});
+  add("GatherGrad", {gather_grad, gradient_to({2})});
+  add("SoftmaxCrossEntropyLossGrad", {cross_entropy_grad, gradient_to({0, 1})});
+  add("SoftmaxCrossEntropyLossInternalGrad", {cross_entropy_grad, gradient_to({0, 1})});
 }
 
 }  // namespace zeroplan

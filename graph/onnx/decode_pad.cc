@@ -43,19 +43,18 @@ Padding padding_of(const DecodeContext& c) {
 }
 
 // Does what is cut off, and leaves the rest of the padding in `p`.
-ValueId crop(FoldingBuilder& build, ValueId x, Padding& p) {
-  Shape shape = build.shape(x);
+Term crop(Term x, Padding& p) {
+  Shape shape = x.shape();
   std::vector<int64_t> starts(shape.size(), 0);
   for (size_t i = 0; i < shape.size(); ++i) {
     starts[i] = std::max<int64_t>(0, -p.before[i]);
     shape[i] += std::min<int64_t>(0, p.before[i]) + std::min<int64_t>(0, p.behind[i]);
-    if (shape[i] < 0) throw Error(fmt::format("more is cut off than axis {} of {} has", i, to_string(build.shape(x))));
+    if (shape[i] < 0) throw Error(fmt::format("more is cut off than axis {} of {} has", i, to_string(x.shape())));
     if (shape[i] == 0) starts[i] = 0;
     p.before[i] = std::max<int64_t>(0, p.before[i]);
     p.behind[i] = std::max<int64_t>(0, p.behind[i]);
   }
-  if (shape == build.shape(x)) return x;
-  return Arithmetic(build).slice(x, starts, std::vector<int64_t>(shape.size(), 1), shape);
+  return shape == x.shape() ? x : slice(x, starts, std::vector<int64_t>(shape.size(), 1), shape);
 }
 
 bool pads_nothing(const Padding& p) {
@@ -63,28 +62,27 @@ bool pads_nothing(const Padding& p) {
   return std::all_of(p.before.begin(), p.before.end(), zero) && std::all_of(p.behind.begin(), p.behind.end(), zero);
 }
 
-ValueId pad_zeros(FoldingBuilder& build, ValueId x, const Padding& p) {
+Term pad_zeros(Term x, const Padding& p) {
   if (pads_nothing(p)) return x;
-  Shape to = build.shape(x);
+  Shape to = x.shape();
   for (size_t i = 0; i < to.size(); ++i) to[i] += p.before[i] + p.behind[i];
-  return build.add(OpKind::slice_grad, {x},
-                   {{Attr::shape, to}, {Attr::starts, p.before}, {Attr::steps, std::vector<int64_t>(to.size(), 1)}});
+  return apply(OpKind::slice_grad, x, {{Attr::shape, to}, {Attr::starts, p.before}, {Attr::steps, std::vector<int64_t>(to.size(), 1)}});
 }
 
 // One axis after the other, between blocks of the value.
-ValueId pad_value(FoldingBuilder& build, ValueId x, const Padding& p, ValueId value) {
+Term pad_value(Term x, const Padding& p, Term value) {
   const auto rank = static_cast<int64_t>(p.before.size());
   for (int64_t axis = 0; axis < rank; ++axis) {
     const auto block = [&](int64_t size) {
-      Shape shape = build.shape(x);
+      Shape shape = x.shape();
       shape[axis] = size;
-      return build.broadcast(value, shape);
+      return value.broadcast(shape);
     };
-    std::vector<ValueId> parts;
+    std::vector<Term> parts;
     if (p.before[axis] > 0) parts.push_back(block(p.before[axis]));
     parts.push_back(x);
     if (p.behind[axis] > 0) parts.push_back(block(p.behind[axis]));
-    if (parts.size() > 1) x = build.add(OpKind::concat, parts, {{Attr::axis, axis}});
+    x = concat(parts, axis);
   }
   return x;
 }
@@ -100,14 +98,14 @@ int64_t mirrored(const std::string& mode, int64_t at, int64_t size) {
   return place < size ? place : period - place;
 }
 
-ValueId pad_by_places(FoldingBuilder& build, ValueId x, const Padding& p, const std::string& mode) {
+Term pad_by_places(Term x, const Padding& p, const std::string& mode) {
   for (size_t axis = 0; axis < p.before.size(); ++axis) {
-    const int64_t size = build.shape(x)[axis];
+    const int64_t size = x.shape()[axis];
     if (p.before[axis] == 0 && p.behind[axis] == 0) continue;
-    if (size == 0) throw Error(fmt::format("axis {} of {} has nothing to repeat", axis, to_string(build.shape(x))));
-    std::vector<int64_t> places = build.list(p.before[axis] + size + p.behind[axis]);
+    if (size == 0) throw Error(fmt::format("axis {} of {} has nothing to repeat", axis, to_string(x.shape())));
+    std::vector<int64_t> places = x.build().list(p.before[axis] + size + p.behind[axis]);
     for (size_t i = 0; i < places.size(); ++i) places[i] = mirrored(mode, static_cast<int64_t>(i) - p.before[axis], size);
-    x = take(build, x, static_cast<int64_t>(axis), places);
+    x = take(x, static_cast<int64_t>(axis), places);
   }
   return x;
 }
@@ -115,12 +113,11 @@ ValueId pad_by_places(FoldingBuilder& build, ValueId x, const Padding& p, const 
 void pad(DecodeContext& c) {
   const std::string mode = c.attr_string("mode", "constant");
   Padding p = padding_of(c);
-  const ValueId x = crop(c.build, c.in(0), p);
-  if (mode == "reflect" || mode == "edge" || mode == "wrap") return c.out(0, pad_by_places(c.build, x, p, mode));
+  const Term x = crop(term(c, 0), p);
+  if (mode == "reflect" || mode == "edge" || mode == "wrap") return result(c, pad_by_places(x, p, mode));
   if (mode != "constant") throw Error(fmt::format("mode '{}' is unknown", mode));
   const bool zero = !c.has(2) || (c.build.is_constant(c.in(2)) && c.number(2, "value") == 0);
-  if (zero) return c.out(0, pad_zeros(c.build, x, p));
-  c.out(0, pad_value(c.build, x, p, c.build.reshape(c.build.cast(c.in(2), c.build.dtype(x)), {})));
+  result(c, zero ? pad_zeros(x, p) : pad_value(x, p, term(c, 2).cast(x.dtype()).reshape({})));
 }
 
 // Even amounts on both sides; an odd one is cut at the end, or put there.
@@ -135,15 +132,15 @@ void center_crop_pad(DecodeContext& c) {
     p.before[axes[i]] = more < 0 ? -(size / 2) : size / 2;
     p.behind[axes[i]] = more - p.before[axes[i]];
   }
-  const ValueId x = crop(c.build, c.in(0), p);
-  c.out(0, pad_zeros(c.build, x, p));
+  const Term x = crop(term(c, 0), p);
+  result(c, pad_zeros(x, p));
 }
 
 }  // namespace
 
 void add_pad_decoders(DecoderTable& t) {
-  t["Pad"] = pad;
-  t["CenterCropPad"] = center_crop_pad;
+  t["Pad"] = {pad, gradient_to({0, 2}).with_setting({2}, "what an axis is padded with")};
+  t["CenterCropPad"] = {center_crop_pad, gradient_to({0})};
 }
 
 }  // namespace zeroplan

@@ -14,9 +14,6 @@
 namespace zeroplan {
 namespace {
 
-ValueId combine(DecodeContext& c, OpKind op, ValueId a, ValueId b) { return c.build.add(op, {a, b}); }
-ValueId number(DecodeContext& c, double value, ValueId like) { return c.build.scalar(value, c.build.dtype(like)); }
-
 SlidingWindows pool_windows(const DecodeContext& c) {
   spatial_axes(c.shape(0));
   return sliding_windows(c, c.shape(0), c.attr_ints("kernel_shape"));
@@ -29,21 +26,21 @@ Attributes pool_attributes(const SlidingWindows& w, const Shape& x) {
 }
 
 // Row-major indices into [N,C,…] as the node counts them with storage_order 1: the first spatial axis fastest.
-ValueId column_major(DecodeContext& c, ValueId indices, const Shape& x) {
+Term column_major(Term indices, const Shape& x) {
   const auto whole = [&](int64_t n) {
     HostTensor t(DType::i64, {});
     t.set_int(0, n);
-    return c.build.constant(std::move(t));
+    return Term(indices.build(), indices.build().constant(std::move(t)));
   };
   const int64_t plane = std::accumulate(x.begin() + 2, x.end(), int64_t{1}, std::multiplies<>());
-  const ValueId base = combine(c, OpKind::mul, combine(c, OpKind::div, indices, whole(plane)), whole(plane));
-  ValueId rest = combine(c, OpKind::sub, indices, base), result = base;
+  const Term base = indices / whole(plane) * whole(plane);
+  Term rest = indices - base, result = base;
   int64_t behind = plane, before = 1;
   for (size_t axis = 2; axis < x.size(); ++axis) {
     behind /= x[axis];
-    const ValueId at = combine(c, OpKind::div, rest, whole(behind));
-    rest = combine(c, OpKind::sub, rest, combine(c, OpKind::mul, at, whole(behind)));
-    result = combine(c, OpKind::add, result, combine(c, OpKind::mul, at, whole(before)));
+    const Term at = rest / whole(behind);
+    rest = rest - at * whole(behind);
+    result = result + at * whole(before);
     before *= x[axis];
   }
   return result;
@@ -57,7 +54,7 @@ void max_pool(DecodeContext& c) {
   const std::vector<ValueId> y = c.build.add_multi(OpKind::max_pool, {from.id()}, pool_attributes(pool_windows(c), x));
   const Term largest(c.build, y[0]);
   result(c, is_floating(dtype) ? largest : as_integers(largest, dtype));
-  if (c.wants(1)) c.out(1, c.attr_int("storage_order", 0) != 0 ? column_major(c, y[1], x) : y[1]);
+  if (c.wants(1)) c.out(1, c.attr_int("storage_order", 0) != 0 ? column_major({c.build, y[1]}, x).id() : y[1]);
 }
 
 // Do all windows lie within x, or within x and its padding? The first and the last reach furthest.
@@ -71,17 +68,17 @@ bool whole_windows(const SlidingWindows& w, const Shape& x, bool with_pads) {
 }
 
 // Places of each window within x and its padding, [1,1,…], where they are fewer than its size.
-ValueId divided_by_counts(DecodeContext& c, ValueId sums, const SlidingWindows& w, const Shape& x) {
+Term divided_by_counts(Term sums, const SlidingWindows& w, const Shape& x) {
   for (size_t axis = 0; axis < w.kernel.size(); ++axis) {
     Shape shape(x.size(), 1);
     shape[2 + axis] = w.out[axis];
-    HostTensor factors = c.build.table(c.build.dtype(sums), shape);
+    HostTensor factors = sums.build().table(sums.dtype(), shape);
     const int64_t end = x[2 + axis] + w.pads[w.kernel.size() + axis];
     for (int64_t o = 0; o < w.out[axis]; ++o) {
       const int64_t room = end - w.begin(axis, o), count = room <= 0 ? 0 : std::min(w.kernel[axis], (room - 1) / w.dilations[axis] + 1);
       factors.set(o, static_cast<double>(w.kernel[axis]) / static_cast<double>(count));
     }
-    sums = combine(c, OpKind::mul, sums, c.build.constant(std::move(factors)));
+    sums = sums * Term(sums.build(), sums.build().constant(std::move(factors)));
   }
   return sums;
 }
@@ -92,9 +89,9 @@ void average_pool(DecodeContext& c) {
   const bool with_pads = c.attr_int("count_include_pad", 0) != 0, whole = whole_windows(w, x, with_pads);
   Attributes attributes = pool_attributes(w, x);
   attributes.set(Attr::count_include_pad, int64_t{with_pads || whole});
-  const ValueId y = c.build.add(OpKind::average_pool, {c.in(0)}, attributes);
+  const Term y = apply(OpKind::average_pool, term(c, 0), attributes);
   // Padding counts, but not what a last window in ceil mode reaches beyond it.
-  c.out(0, with_pads && !whole ? divided_by_counts(c, y, w, x) : y);
+  result(c, with_pads && !whole ? divided_by_counts(y, w, x) : y);
 }
 
 void lp_pool(DecodeContext& c) {
@@ -103,22 +100,23 @@ void lp_pool(DecodeContext& c) {
   const double p = static_cast<double>(c.attr_int("p", 2));
   Attributes attributes = pool_attributes(w, x);
   attributes.set(Attr::count_include_pad, int64_t{1});
-  const ValueId means = c.build.add(OpKind::average_pool, {absolute_power(c, c.in(0), p)}, attributes);
-  c.out(0, power_root(c, combine(c, OpKind::mul, means, number(c, static_cast<double>(elements(w.kernel)), means)), p));
+  const Term means = apply(OpKind::average_pool, absolute_power(term(c, 0), p), attributes);
+  result(c, power_root(means * static_cast<double>(elements(w.kernel)), p));
 }
 
-Attributes over_space(const DecodeContext& c) {
+std::vector<int64_t> space(const DecodeContext& c) {
   std::vector<int64_t> axes;
   for (int64_t i = 2; i < c.rank(0); ++i) axes.push_back(i);
   if (axes.empty()) throw Error("its input needs rank 3 or more");
-  return {{Attr::axes, axes}, {Attr::keepdims, int64_t{1}}};
+  return axes;
 }
 
-void global_max_pool(DecodeContext& c) { c.out(0, c.build.add(OpKind::reduce_max, {c.in(0)}, over_space(c))); }
+void global_average_pool(DecodeContext& c) { result(c, reduce(OpKind::reduce_mean, term(c, 0), space(c), true)); }
+void global_max_pool(DecodeContext& c) { result(c, reduce(OpKind::reduce_max, term(c, 0), space(c), true)); }
 
 void global_lp_pool(DecodeContext& c) {
   const double p = static_cast<double>(c.attr_int("p", 2));
-  c.out(0, power_root(c, c.build.add(OpKind::reduce_sum, {absolute_power(c, c.in(0), p)}, over_space(c)), p));
+  result(c, power_root(reduce(OpKind::reduce_sum, absolute_power(term(c, 0), p), space(c), true), p));
 }
 
 // Sizes that the pool had before it; an output_shape only adds zeros behind.
@@ -140,26 +138,28 @@ void max_unpool(DecodeContext& c) {
   extent(inferred);  // throws
   const int64_t count = elements(c.shape(0));
   const Attributes table = {{Attr::axis, int64_t{0}}, {Attr::shape, Shape{elements(inferred)}}};
-  const ValueId indices = c.build.reshape(c.in(1), {count}), x = c.build.reshape(c.in(0), {count}), one = number(c, 1, x);
-  const ValueId sums = c.build.add(OpKind::gather_grad, {x, indices}, table);
-  const ValueId times = c.build.add(OpKind::gather_grad, {c.build.broadcast(one, {count}), indices}, table);
-  const ValueId y = c.build.reshape(combine(c, OpKind::div, sums, combine(c, OpKind::maximum, times, one)), inferred);
+  const Term x = term(c, 0).reshape({count}), indices = term(c, 1).reshape({count});
+  const auto placed = [&](Term values) {
+    return Term(c.build, c.build.add(OpKind::gather_grad, {values.id(), indices.id()}, table));
+  };
+  const Term sums = placed(x), times = placed(x.number(1).broadcast({count}));
+  const Term y = (sums / maximum(times, 1)).reshape(inferred);
   const std::vector<int64_t> wanted = c.has(2) ? c.ints(2, "output_shape") : inferred;
-  if (wanted == inferred) return c.out(0, y);
+  if (wanted == inferred) return result(c, y);
   const size_t rank = inferred.size();
   bool larger = wanted.size() == rank;
   for (size_t i = 0; larger && i < rank; ++i) larger = wanted[i] >= inferred[i];
   if (!larger)
     throw Error(fmt::format("its output_shape {} is smaller than {}, which its input gives", to_string(wanted), to_string(inferred)));
   c.out(0,
-        c.build.add(OpKind::slice_grad, {y},
+        c.build.add(OpKind::slice_grad, {y.id()},
                     {{Attr::shape, wanted}, {Attr::starts, std::vector<int64_t>(rank, 0)}, {Attr::steps, std::vector<int64_t>(rank, 1)}}));
 }
 
 // x / (bias + alpha / size · Σ x²)^beta, the sum over the channels around each.
 void lrn(DecodeContext& c) {
-  const ValueId x = c.in(0);
-  const Shape shape = c.shape(0);
+  const Term x = term(c, 0);
+  const Shape shape = x.shape();
   const int64_t size = c.attr_int("size", 0);
   if (shape.size() < 2 || size < 1 || size > kMaxExtent) throw Error("it needs channels and a sound size");
   const int64_t before = (size - 1) / 2, after = size - 1 - before;
@@ -169,11 +169,8 @@ void lrn(DecodeContext& c) {
                               {Attr::pads, Shape{before, 0, after, 0}},
                               {Attr::count_include_pad, int64_t{1}}};
   const int64_t plane = elements(shape) / std::max<int64_t>(1, shape[0] * shape[1]);
-  const ValueId squares = c.build.reshape(combine(c, OpKind::mul, x, x), {shape[0], 1, shape[1], plane});
-  const ValueId means = c.build.reshape(c.build.add(OpKind::average_pool, {squares}, windows), shape);
-  const ValueId scaled = combine(c, OpKind::mul, means, number(c, c.attr_float("alpha", 1e-4), x));
-  const ValueId base = combine(c, OpKind::add, scaled, number(c, c.attr_float("bias", 1), x));
-  c.out(0, combine(c, OpKind::div, x, combine(c, OpKind::pow, base, number(c, c.attr_float("beta", 0.75), x))));
+  const Term means = apply(OpKind::average_pool, (x * x).reshape({shape[0], 1, shape[1], plane}), windows).reshape(shape);
+  result(c, x / pow(means * c.attr_float("alpha", 1e-4) + c.attr_float("bias", 1), c.attr_float("beta", 0.75)));
 }
 
 }  // namespace
@@ -182,9 +179,10 @@ void add_pool_decoders(DecoderTable& t) {
   t["MaxPool"] = max_pool;
   t["AveragePool"] = average_pool;
   t["LpPool"] = lp_pool;
+  t["GlobalAveragePool"] = global_average_pool;
   t["GlobalMaxPool"] = global_max_pool;
   t["GlobalLpPool"] = global_lp_pool;
-  t["MaxUnpool"] = max_unpool;
+  t["MaxUnpool"] = {max_unpool, gradient_to({0})};
   t["LRN"] = lrn;
 }
 

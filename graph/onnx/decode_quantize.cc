@@ -88,8 +88,8 @@ void dynamic_quantize_linear(DecodeContext& c) {
 }  // namespace
 
 void add_quantize_decoders(DecoderTable& t) {
-  t["QuantizeLinear"] = quantize_linear;
-  t["DequantizeLinear"] = dequantize_linear;
+  t["QuantizeLinear"] = {quantize_linear, gradient_to({0})};
+  t["DequantizeLinear"] = {dequantize_linear, gradient_to({0})};
   t["DynamicQuantizeLinear"] = dynamic_quantize_linear;
 }
 

@@ -102,10 +102,10 @@ void quantised_conv(DecodeContext& c) {
 }  // namespace
 
 void add_quantized_product_decoders(DecoderTable& t) {
-  t["MatMulInteger"] = matmul_integer;
-  t["ConvInteger"] = conv_integer;
-  t["QLinearMatMul"] = quantised_matmul;
-  t["QLinearConv"] = quantised_conv;
+  t["MatMulInteger"] = {matmul_integer, gradient_to({0, 1})};
+  t["ConvInteger"] = {conv_integer, gradient_to({0, 1})};
+  t["QLinearMatMul"] = {quantised_matmul, gradient_to({0, 3})};
+  t["QLinearConv"] = {quantised_conv, gradient_to({0, 3})};
 }
 
 }  // namespace zeroplan

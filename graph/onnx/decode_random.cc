@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "graph/onnx/decode.h"
 #include "graph/onnx/tensor_data.h"
+#include "graph/onnx/terms.h"
 
 namespace zeroplan {
 namespace {
@@ -22,17 +22,9 @@ int64_t next_key(const DecodeContext& c, const char* purpose) {
   return static_cast<int64_t>(XXH3_64bits(name.data(), name.size()));
 }
 
-ValueId uniform(DecodeContext& c, const Shape& shape, DType dtype, const char* purpose = "") {
-  return c.build.add(OpKind::random_uniform, {},
-                     {{Attr::shape, shape}, {Attr::dtype, std::string(dtype_name(dtype))}, {Attr::key, next_key(c, purpose)}});
-}
-
-ValueId times(DecodeContext& c, ValueId x, double factor) {
-  return factor == 1 ? x : c.build.add(OpKind::mul, {x, c.build.scalar(factor, c.build.dtype(x))});
-}
-
-ValueId plus(DecodeContext& c, ValueId x, double term) {
-  return term == 0 ? x : c.build.add(OpKind::add, {x, c.build.scalar(term, c.build.dtype(x))});
+Term uniform(DecodeContext& c, const Shape& shape, DType dtype, const char* purpose = "") {
+  return {c.build, c.build.add(OpKind::random_uniform, {},
+                               {{Attr::shape, shape}, {Attr::dtype, std::string(dtype_name(dtype))}, {Attr::key, next_key(c, purpose)}})};
 }
 
 // Attribute dtype, else that of the operand.
@@ -46,16 +38,14 @@ DType wanted_type(DecodeContext& c, DType otherwise) {
 
 void random_uniform(DecodeContext& c, const Shape& shape, DType dtype) {
   const double low = c.attr_float("low", 0), high = c.attr_float("high", 1);
-  c.out(0, plus(c, times(c, uniform(c, shape, dtype), high - low), low));
+  result(c, plus(times(uniform(c, shape, dtype), high - low), low));
 }
 
 // Box and Muller: sqrt(-2 ln u) cos(2 π v), u in (0, 1].
 void random_normal(DecodeContext& c, const Shape& shape, DType dtype) {
-  const ValueId u = c.build.add(OpKind::sub, {c.build.scalar(1, dtype), uniform(c, shape, dtype, "radius")});
-  const ValueId radius = c.build.add(OpKind::sqrt, {times(c, c.build.add(OpKind::log, {u}), -2)});
-  const ValueId angle = c.build.add(OpKind::cos, {times(c, uniform(c, shape, dtype, "angle"), 2 * std::numbers::pi)});
-  const ValueId normal = c.build.add(OpKind::mul, {radius, angle});
-  c.out(0, plus(c, times(c, normal, c.attr_float("scale", 1)), c.attr_float("mean", 0)));
+  const Term radius = sqrt(log(1 - uniform(c, shape, dtype, "radius")) * -2);
+  const Term normal = radius * cos(uniform(c, shape, dtype, "angle") * (2 * std::numbers::pi));
+  result(c, plus(times(normal, c.attr_float("scale", 1)), c.attr_float("mean", 0)));
 }
 
 using Draw = void (*)(DecodeContext&, const Shape&, DType);
@@ -67,14 +57,12 @@ void of_shape(DecodeContext& c) {
 
 template <Draw draw>
 void like(DecodeContext& c) {
-  const Shape shape = c.shape(0);  // a copy: values that are added move the others
-  draw(c, shape, wanted_type(c, c.build.dtype(c.in(0))));
+  draw(c, c.shape(0), wanted_type(c, c.build.dtype(c.in(0))));
 }
 
 void bernoulli(DecodeContext& c) {
-  const Shape shape = c.shape(0);
-  const ValueId p = c.in(0), u = uniform(c, shape, c.build.dtype(p));
-  c.out(0, c.build.cast(c.build.add(OpKind::less, {u, p}), wanted_type(c, c.build.dtype(p))));
+  const Term p = term(c, 0);
+  result(c, (uniform(c, p.shape(), p.dtype()) < p).cast(wanted_type(c, p.dtype())));
 }
 
 // Inverse of the cumulative distribution: the class is the number of sums of probabilities that a uniform number reaches.
@@ -87,13 +75,9 @@ void multinomial(DecodeContext& c) {
   HostTensor before = c.build.table(dtype, {classes, classes});
   for (int64_t i = 0; i < classes; ++i)
     for (int64_t j = 0; j < classes; ++j) before.set(i * classes + j, i <= j);
-  const ValueId p = c.build.add(OpKind::softmax, {c.in(0)});
-  const ValueId sums = c.build.reshape(c.build.add(OpKind::matmul, {p, c.build.constant(std::move(before))}), {shape[0], 1, classes});
-  const ValueId reached = c.build.add(OpKind::greater_equal, {uniform(c, {shape[0], samples, 1}, dtype), sums});
-  const ValueId count = c.build.add(OpKind::reduce_sum, {c.build.cast(reached, dtype)},
-                                    {{Attr::axes, std::vector<int64_t>{2}}, {Attr::keepdims, int64_t{0}}});
-  const ValueId last = c.build.scalar(static_cast<double>(classes - 1), dtype);
-  c.out(0, c.build.cast(c.build.add(OpKind::minimum, {count, last}), wanted_type(c, DType::i32)));
+  const Term p = apply(OpKind::softmax, term(c, 0)), ones(c.build, c.build.constant(std::move(before)));
+  const Term reached = uniform(c, {shape[0], samples, 1}, dtype) >= matmul(p, ones).reshape({shape[0], 1, classes});
+  result(c, minimum(sum(reached.cast(dtype), {2}), static_cast<double>(classes - 1)).cast(wanted_type(c, DType::i32)));
 }
 
 ValueId all_kept(DecodeContext& c) {
@@ -107,11 +91,11 @@ ValueId all_kept(DecodeContext& c) {
 bool dropout_by_mask(DecodeContext& c, double ratio) {
   const auto given = c.masks == nullptr ? decltype(c.masks->end()){} : c.masks->find(c.node.outputs[0]);
   if (c.masks == nullptr || given == c.masks->end()) return false;
-  const ValueId mask = c.build.constant(given->second), zero = c.build.scalar(0, c.build.dtype(c.in(0)));
+  const Term mask(c.build, c.build.constant(given->second));
   if (given->second.dtype() != DType::boolean || given->second.shape() != c.shape(0))
     throw Error("the mask given for it is no boolean of its shape");
-  c.out(0, c.build.add(OpKind::where, {mask, times(c, c.in(0), 1 / (1 - ratio)), zero}));
-  c.out(1, mask);
+  result(c, where(mask, times(term(c, 0), 1 / (1 - ratio)), 0));
+  result(c, mask, 1);
   return true;
 }
 
@@ -133,13 +117,13 @@ void dropout(DecodeContext& c) {
 }  // namespace
 
 void add_random_decoders(DecoderTable& t) {
-  t["Dropout"] = dropout;
+  t["Dropout"] = {dropout, gradient_to({0})};
   t["RandomUniform"] = of_shape<random_uniform>;
-  t["RandomUniformLike"] = like<random_uniform>;
+  t["RandomUniformLike"] = {like<random_uniform>, no_gradient()};
   t["RandomNormal"] = of_shape<random_normal>;
-  t["RandomNormalLike"] = like<random_normal>;
-  t["Bernoulli"] = bernoulli;
-  t["Multinomial"] = multinomial;
+  t["RandomNormalLike"] = {like<random_normal>, no_gradient()};
+  t["Bernoulli"] = {bernoulli, no_gradient()};
+  t["Multinomial"] = {multinomial, no_gradient()};
 }
 
 }  // namespace zeroplan

@@ -124,28 +124,19 @@ void reduce_log_sum_exp(DecodeContext& c) {
   });
 }
 
-void global_average_pool(DecodeContext& c) {
-  const Term x = term(c, 0);
-  if (x.rank() < 3) throw Error("its input needs rank 3 or more");
-  std::vector<int64_t> axes;
-  for (int64_t i = 2; i < x.rank(); ++i) axes.push_back(i);
-  result(c, reduce(OpKind::reduce_mean, x, axes, true));
-}
-
 }  // namespace
 
 void add_reduce_decoders(DecoderTable& t) {
-  t["ReduceSum"] = reduce_sum;
-  t["ReduceMean"] = reduce_mean;
-  t["ReduceMax"] = reduce_max;
-  t["ReduceMin"] = reduce_min;
-  t["ReduceProd"] = reduce_prod;
-  t["ReduceSumSquare"] = reduce_sum_square;
-  t["ReduceL2"] = reduce_l2;
-  t["ReduceL1"] = reduce_l1;
-  t["ReduceLogSum"] = reduce_log_sum;
-  t["GlobalAveragePool"] = global_average_pool;
-  t["ReduceLogSumExp"] = reduce_log_sum_exp;
+  t["ReduceSum"] = {reduce_sum, gradient_to({0})};
+  t["ReduceMean"] = {reduce_mean, gradient_to({0})};
+  t["ReduceMax"] = {reduce_max, gradient_to({0})};
+  t["ReduceMin"] = {reduce_min, gradient_to({0})};
+  t["ReduceProd"] = {reduce_prod, gradient_to({0})};
+  t["ReduceSumSquare"] = {reduce_sum_square, gradient_to({0})};
+  t["ReduceL2"] = {reduce_l2, gradient_to({0})};
+  t["ReduceL1"] = {reduce_l1, gradient_to({0})};
+  t["ReduceLogSum"] = {reduce_log_sum, gradient_to({0})};
+  t["ReduceLogSumExp"] = {reduce_log_sum_exp, gradient_to({0})};
 }
 
 }  // namespace zeroplan

@@ -1,7 +1,8 @@
-// Resize and Upsample: axis by axis, with tables of places and weights that are known at import.
+// Resize: axis by axis, with tables of places and weights that are known at import.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -9,7 +10,7 @@
 #include "base/decimal.h"
 #include "base/error.h"
 #include "graph/onnx/decode.h"
-#include "graph/onnx/parts.h"
+#include "graph/onnx/unroll_limit.h"
 #include "graph/onnx/resize_table.h"
 #include "graph/onnx/take.h"
 
@@ -106,31 +107,30 @@ ResizePlan plan_resize(const DecodeContext& c) {
 }
 
 // weights [to] along `axis`, in the rank of x.
-ValueId weights_along(FoldingBuilder& build, ValueId x, int64_t axis, const std::vector<double>& weights) {
-  Shape shape(build.shape(x).size(), 1);
+Term weights_along(Term x, int64_t axis, const std::vector<double>& weights) {
+  Shape shape(x.shape().size(), 1);
   shape[axis] = static_cast<int64_t>(weights.size());
-  return build.constant(HostTensor::of(build.dtype(x), shape, weights));
+  return {x.build(), x.build().constant(HostTensor::of(x.dtype(), shape, weights))};
 }
 
-ValueId sum_of_taps(FoldingBuilder& build, ValueId x, int64_t axis, const ResizeTable& table) {
-  Arithmetic a(build);
-  ValueId sum = kNone;
-  const UnrollLimit limit(build);
+Term sum_of_taps(Term x, int64_t axis, const ResizeTable& table) {
+  std::optional<Term> sum;
+  const UnrollLimit limit(x.build());
   for (size_t k = 0; k < table.places.size(); ++k) {
     limit.check(static_cast<int64_t>(k), static_cast<int64_t>(table.places.size()));
-    ValueId term = take(build, x, axis, table.places[k]);
-    if (!table.weights.empty()) term = a.mul(term, weights_along(build, x, axis, table.weights[k]));
-    sum = sum == kNone ? term : a.add(sum, term);
+    Term term = take(x, axis, table.places[k]);
+    if (!table.weights.empty()) term = term * weights_along(x, axis, table.weights[k]);
+    sum = sum ? *sum + term : term;
   }
-  return sum;
+  return *sum;
 }
 
 // matrix [to, size]: x seen as [lead…, size, behind], or with the axis last.
-ValueId product_with_weights(FoldingBuilder& build, ValueId x, int64_t axis, const ResizeTable& table) {
-  Shape shape = build.shape(x);
+Term product_with_weights(Term x, int64_t axis, const ResizeTable& table) {
+  Shape shape = x.shape();
   const int64_t size = shape[axis], to = static_cast<int64_t>(table.places[0].size());
   const bool last = axis + 1 == static_cast<int64_t>(shape.size());
-  HostTensor matrix = build.table(build.dtype(x), last ? Shape{size, to} : Shape{to, size});
+  HostTensor matrix = x.build().table(x.dtype(), last ? Shape{size, to} : Shape{to, size});
   std::vector<double> sums(matrix.count(), 0);
   for (size_t k = 0; k < table.places.size(); ++k)
     for (int64_t i = 0; i < to; ++i) {
@@ -138,66 +138,44 @@ ValueId product_with_weights(FoldingBuilder& build, ValueId x, int64_t axis, con
       sums[at] += table.weights[k][i];
     }
   for (int64_t i = 0; i < matrix.count(); ++i) matrix.set(i, sums[i]);
-  const ValueId weights = build.constant(std::move(matrix));
-  if (last) return build.add(OpKind::matmul, {x, weights});
+  const Term weights(x.build(), x.build().constant(std::move(matrix)));
+  if (last) return matmul(x, weights);
   Shape flat(shape.begin(), shape.begin() + axis + 1);
   flat.push_back(elements(Shape(shape.begin() + axis + 1, shape.end())));
   shape[axis] = to;
-  return build.reshape(build.add(OpKind::matmul, {weights, build.reshape(x, flat)}), shape);
+  return matmul(weights, x.reshape(flat)).reshape(shape);
 }
 
-ValueId resize_axis(FoldingBuilder& build, ValueId x, int64_t axis, const ResizeTable& table) {
-  const bool last = axis + 1 == static_cast<int64_t>(build.shape(x).size());
-  const bool product = !table.weights.empty() && build.shape(x)[axis] <= (last ? kProductRows : kProductColumns);
-  return product ? product_with_weights(build, x, axis, table) : sum_of_taps(build, x, axis, table);
+Term resize_axis(Term x, int64_t axis, const ResizeTable& table) {
+  const bool product = !table.weights.empty() && x.shape()[axis] <= (axis + 1 == x.rank() ? kProductRows : kProductColumns);
+  return product ? product_with_weights(x, axis, table) : sum_of_taps(x, axis, table);
 }
 
 // Results outside the region get the value; a mask per axis, as they are lines of the result.
-ValueId extrapolate(FoldingBuilder& build, ValueId y, int64_t axis, const ResizeTable& table, double value) {
+Term extrapolate(Term y, int64_t axis, const ResizeTable& table, double value) {
   if (std::none_of(table.outside.begin(), table.outside.end(), [](bool outside) { return outside; })) return y;
-  Shape shape(build.shape(y).size(), 1);
+  Shape shape(y.shape().size(), 1);
   shape[axis] = static_cast<int64_t>(table.outside.size());
   const std::vector<int> mask(table.outside.begin(), table.outside.end());
-  Arithmetic a(build);
-  return a.choose(build.constant(HostTensor::of(DType::boolean, shape, mask)), a.number(value, y), y);
+  return where({y.build(), y.build().constant(HostTensor::of(DType::boolean, shape, mask))}, value, y);
 }
 
 bool changes(const ResizeAxis& axis) { return axis.to != axis.size || axis.scale != 1 || axis.start != 0 || axis.end != 1; }
 
-ValueId resize(FoldingBuilder& build, ValueId x, const ResizePlan& plan) {
-  const DType dtype = build.dtype(x);
-  if (plan.rules.mode != "nearest" && !is_floating(dtype))
+Term resize(Term x, const ResizePlan& plan) {
+  if (plan.rules.mode != "nearest" && !is_floating(x.dtype()))
     throw Error(fmt::format("mode '{}' needs a floating-point input; insert a Cast in front of it", plan.rules.mode));
   for (size_t i = 0; i < plan.axes.size(); ++i)
-    if (changes(plan.along[i])) x = resize_axis(build, x, plan.axes[i], resize_table(plan.rules, plan.along[i]));
+    if (changes(plan.along[i])) x = resize_axis(x, plan.axes[i], resize_table(plan.rules, plan.along[i]));
   for (size_t i = 0; i < plan.axes.size(); ++i)
-    if (changes(plan.along[i])) x = extrapolate(build, x, plan.axes[i], resize_table(plan.rules, plan.along[i]), plan.extrapolation);
+    if (changes(plan.along[i])) x = extrapolate(x, plan.axes[i], resize_table(plan.rules, plan.along[i]), plan.extrapolation);
   return x;
 }
 
-void decode_resize(DecodeContext& c) { c.out(0, resize(c.build, c.in(0), plan_resize(c))); }
-
-// Its scales are the second input; Resize of opset 10 has the same places.
-void upsample(DecodeContext& c) {
-  ResizePlan plan;
-  plan.rules.mode = c.attr_string("mode", "nearest");
-  plan.rules.coordinates = "asymmetric";
-  plan.rules.nearest = "floor";
-  const std::vector<double> scales = decimals(c, 1, "scales");
-  if (static_cast<int64_t>(scales.size()) != c.rank(0)) throw Error("scales do not have one entry per axis");
-  for (int64_t axis = 0; axis < c.rank(0); ++axis) {
-    plan.axes.push_back(axis);
-    plan.along.push_back({c.shape(0)[axis]});
-  }
-  set_scales(plan, scales);
-  c.out(0, resize(c.build, c.in(0), plan));
-}
+void decode_resize(DecodeContext& c) { result(c, resize(term(c, 0), plan_resize(c))); }
 
 }  // namespace
 
-void add_resize_decoders(DecoderTable& t) {
-  t["Resize"] = decode_resize;
-  t["Upsample"] = upsample;
-}
+void add_resize_decoders(DecoderTable& t) { t["Resize"] = {decode_resize, gradient_to({0})}; }
 
 }  // namespace zeroplan

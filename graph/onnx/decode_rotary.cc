@@ -68,6 +68,6 @@ void rotary_embedding(DecodeContext& c) {
 
 }  // namespace
 
-void add_rotary_decoders(DecoderTable& t) { t["RotaryEmbedding"] = rotary_embedding; }
+void add_rotary_decoders(DecoderTable& t) { t["RotaryEmbedding"] = {rotary_embedding, gradient_to({0})}; }
 
 }  // namespace zeroplan

@@ -1,12 +1,10 @@
-// ScatterElements, Scatter, ScatterND, Col2Im.
+// ScatterElements, ScatterND, Col2Im.
 #include <fmt/format.h>
 
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/extent.h"
-#include "graph/onnx/decode.h"
 #include "graph/onnx/take.h"
-#include "graph/onnx/terms.h"
 
 namespace zeroplan {
 namespace {
@@ -14,23 +12,23 @@ namespace {
 bool is_order(const std::string& reduction) { return reduction == "max" || reduction == "min"; }
 Term ordered_for(const std::string& reduction, Term x) { return is_order(reduction) ? ordered(x) : wide(x); }
 
-ValueId scatter(DecodeContext& c, ValueId data, ValueId indices, ValueId updates) {
+Term scatter(DecodeContext& c, Term data, Term indices, Term updates) {
   const std::string reduction = c.attr_string("reduction", "none");
-  const Attributes attributes = {{Attr::reduction, reduction}};
-  if (reduction == "none") return c.build.add(OpKind::scatter, {data, indices, updates}, attributes);
-  const Term x = ordered_for(reduction, {c.build, data}), values = ordered_for(reduction, {c.build, updates});
-  const Term y(c.build, c.build.add(OpKind::scatter, {x.id(), indices, values.id()}, attributes));
-  const DType dtype = c.build.dtype(data);
-  return (is_order(reduction) ? unordered(y, dtype) : y.cast(dtype)).id();
+  const auto written = [&](Term into, Term values) {
+    return Term(c.build, c.build.add(OpKind::scatter, {into.id(), indices.id(), values.id()}, {{Attr::reduction, reduction}}));
+  };
+  if (reduction == "none") return written(data, updates);
+  const Term into = ordered_for(reduction, data), y = written(into, ordered_for(reduction, updates));
+  return is_order(reduction) ? unordered(y, data.dtype()) : y.cast(data.dtype());
 }
 
 void scatter_elements(DecodeContext& c) {
   const Shape data = c.shape(0);
   if (c.shape(1) != c.shape(2))
     throw Error(fmt::format("indices {} and updates {} differ in shape", to_string(c.shape(1)), to_string(c.shape(2))));
-  const ElementPlaces p = element_places(c.build, data, c.in(1), c.axis("axis", 0, c.rank(0)));
-  const ValueId rows = c.build.reshape(c.in(0), {p.batch, p.rows}), updates = c.build.reshape(c.in(2), {p.batch, p.count});
-  c.out(0, c.build.reshape(scatter(c, rows, p.indices, updates), data));
+  const ElementPlaces p = element_places(data, term(c, 1), c.axis("axis", 0, c.rank(0)));
+  const Term rows = term(c, 0).reshape({p.batch, p.rows}), updates = term(c, 2).reshape({p.batch, p.count});
+  result(c, scatter(c, rows, p.indices, updates).reshape(data));
 }
 
 void scatter_nd(DecodeContext& c) {
@@ -42,9 +40,9 @@ void scatter_nd(DecodeContext& c) {
   const Shape picked(data.begin(), data.begin() + many), rest(data.begin() + many, data.end());
   expected.insert(expected.end(), rest.begin(), rest.end());
   if (c.shape(2) != expected) throw Error(fmt::format("updates {} should be {}", to_string(c.shape(2)), to_string(expected)));
-  const ValueId linear = c.build.reshape(linear_indices(c.build, c.in(1), picked), {count});
-  const ValueId rows = c.build.reshape(c.in(0), {elements(picked), elements(rest)});
-  c.out(0, c.build.reshape(scatter(c, rows, linear, c.build.reshape(c.in(2), {count, elements(rest)})), data));
+  const Term linear = linear_indices(term(c, 1), picked).reshape({count});
+  const Term rows = term(c, 0).reshape({elements(picked), elements(rest)}), updates = term(c, 2).reshape({count, elements(rest)});
+  result(c, scatter(c, rows, linear, updates).reshape(data));
 }
 
 std::vector<int64_t> attribute_or(const DecodeContext& c, const char* name, size_t count, int64_t otherwise) {
@@ -110,16 +108,15 @@ void col2im(DecodeContext& c) {
                                     {{Attr::axis, int64_t{2}}, {Attr::shape, Shape{batch, channels, pixels + 1}}});
   Shape to = {batch, channels};
   to.insert(to.end(), image.begin(), image.end());
-  c.out(0, c.build.reshape(Arithmetic(c.build).slice(added, {0, 0, 0}, {1, 1, 1}, {batch, channels, pixels}), to));
+  result(c, part({c.build, added}, 2, 0, pixels).reshape(to));
 }
 
 }  // namespace
 
 void add_scatter_decoders(DecoderTable& t) {
-  t["ScatterElements"] = scatter_elements;
-  t["Scatter"] = scatter_elements;
-  t["ScatterND"] = scatter_nd;
-  t["Col2Im"] = col2im;
+  t["ScatterElements"] = {scatter_elements, gradient_to({0, 2})};
+  t["ScatterND"] = {scatter_nd, gradient_to({0, 2})};
+  t["Col2Im"] = {col2im, gradient_to({0})};
 }
 
 }  // namespace zeroplan

@@ -224,21 +224,21 @@ void space_to_depth(DecodeContext& c) {
 }  // namespace
 
 void add_shape_decoders(DecoderTable& t) {
-  t["Reshape"] = reshape;
-  t["Flatten"] = flatten;
-  t["Squeeze"] = squeeze;
-  t["Unsqueeze"] = unsqueeze;
-  t["Transpose"] = transpose;
-  t["Expand"] = expand;
+  t["Reshape"] = {reshape, moves_input()};
+  t["Flatten"] = {flatten, moves_input()};
+  t["Squeeze"] = {squeeze, moves_input()};
+  t["Unsqueeze"] = {unsqueeze, moves_input()};
+  t["Transpose"] = {transpose, moves_input()};
+  t["Expand"] = {expand, moves_input()};
   t["Concat"] = concat;
-  t["Gather"] = gather;
-  t["Shape"] = shape;
-  t["Size"] = size;
-  t["Range"] = range;
-  t["ConstantOfShape"] = constant_of_shape;
-  t["Trilu"] = trilu;
-  t["EyeLike"] = eye_like;
-  t["Tile"] = tile;
+  t["Gather"] = {gather, gradient_to({0})};
+  t["Shape"] = {shape, no_gradient()};
+  t["Size"] = {size, no_gradient()};
+  t["Range"] = {range, no_gradient()};
+  t["ConstantOfShape"] = {constant_of_shape, no_gradient()};
+  t["Trilu"] = {trilu, gradient_to({0})};
+  t["EyeLike"] = {eye_like, no_gradient()};
+  t["Tile"] = {tile, gradient_to({0})};
   t["DepthToSpace"] = depth_to_space;
   t["SpaceToDepth"] = space_to_depth;
 }

@@ -177,12 +177,12 @@ void mel_weight_matrix(DecodeContext& c) {
 }  // namespace
 
 void add_signal_decoders(DecoderTable& t) {
-  t["DFT"] = dft;
-  t["STFT"] = stft;
-  t["HannWindow"] = hann_window;
-  t["HammingWindow"] = hamming_window;
-  t["BlackmanWindow"] = blackman_window;
-  t["MelWeightMatrix"] = mel_weight_matrix;
+  t["DFT"] = {dft, gradient_to({0})};
+  t["STFT"] = {stft, gradient_to({0})};
+  t["HannWindow"] = {hann_window, no_gradient()};
+  t["HammingWindow"] = {hamming_window, no_gradient()};
+  t["BlackmanWindow"] = {blackman_window, no_gradient()};
+  t["MelWeightMatrix"] = {mel_weight_matrix, no_gradient()};
 }
 
 }  // namespace zeroplan

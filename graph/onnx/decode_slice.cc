@@ -91,8 +91,8 @@ void split(DecodeContext& c) {
 }  // namespace
 
 void add_slice_decoders(DecoderTable& t) {
-  t["Slice"] = slice;
-  t["Split"] = split;
+  t["Slice"] = {slice, moves_input()};
+  t["Split"] = {split, gradient_to({0})};
 }
 
 }  // namespace zeroplan

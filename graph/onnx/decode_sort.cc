@@ -103,8 +103,8 @@ void unique(DecodeContext& c) {
 }  // namespace
 
 void add_sort_decoders(DecoderTable& t) {
-  t["TopK"] = top_k;
-  t["NonZero"] = non_zero;
+  t["TopK"] = {top_k, gradient_to({0})};
+  t["NonZero"] = {non_zero, no_gradient()};
   t["Unique"] = unique;
 }
 

@@ -6,7 +6,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "graph/onnx/decode.h"
-#include "graph/onnx/parts.h"
+#include "graph/onnx/unroll_limit.h"
 
 namespace zeroplan {
 namespace {

@@ -81,10 +81,10 @@ SlidingWindows sliding_windows(const DecodeContext& c, const Shape& x, Shape ker
   return w;
 }
 
-ValueId per_channel(DecodeContext& c, ValueId value, int64_t rank) {
+Term per_channel(Term value, int64_t rank) {
   Shape shape(rank - 1, 1);
-  shape[0] = elements(c.build.shape(value));
-  return c.build.reshape(value, shape);
+  shape[0] = elements(value.shape());
+  return value.reshape(shape);
 }
 
 }  // namespace zeroplan

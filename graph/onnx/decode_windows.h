@@ -2,7 +2,7 @@
 // Strides, dilations and padding of ONNX operators with sliding windows. Only their decoders include this.
 #include <vector>
 
-#include "graph/onnx/decode.h"
+#include "graph/onnx/terms.h"
 
 namespace zeroplan {
 
@@ -25,6 +25,6 @@ SlidingWindows sliding_windows(const DecodeContext& c, const Shape& x, Shape ker
 // Convolution as the node's attributes have it; input [N,C,…], weight [M,C/groups,…].
 ValueId convolution(DecodeContext& c, ValueId input, ValueId weight);
 // A factor or term per channel [C], as it is broadcast to [N,C,…] of this rank.
-ValueId per_channel(DecodeContext& c, ValueId value, int64_t rank);
+Term per_channel(Term value, int64_t rank);
 
 }  // namespace zeroplan

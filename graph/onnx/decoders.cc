@@ -100,7 +100,20 @@ Decoder find_decoder(const OnnxNode& node) {
     return t;
   }();
   const auto found = table.find(node.domain.empty() ? node.op : node.domain + "::" + node.op);
-  return found == table.end() ? nullptr : found->second;
+  return found == table.end() ? Decoder{} : found->second;
+}
+
+std::vector<ValueId> decode_as(DecodeContext& c, const std::string& op, std::vector<ValueId> inputs, std::vector<OnnxAttribute> attributes) {
+  OnnxNode node = c.node;
+  node.op = op;
+  node.domain.clear();
+  node.attributes = std::move(attributes);
+  const Decoder decoder = find_decoder(node);
+  if (!decoder) throw Error(fmt::format("it stands for {}, which this version has no decoder for; export the model without it", op));
+  DecodeContext inner(c.build, node, c.files, c.precision, std::move(inputs));
+  inner.masks = c.masks;
+  decoder(inner);
+  return inner.outputs();
 }
 
 }  // namespace zeroplan

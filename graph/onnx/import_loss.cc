@@ -15,6 +15,7 @@ void LossImport::run() {
   const std::vector<SampleAxis> once = find_sample_axes(graph_, sample_axes(decoder_, dims_));
   check_apart(graph_, once[output], options_.micro_batches);
   const MoreSamples more = read_more(output, once);
+  if (!options_.sample_weight.empty() && !unmasked_.empty()) throw Error("--sample-weight: " + unmasked_);
   find_batch_statistics();
   decoder_.build().set_origin("loss");
   if (spec_.kind == LossSpec::Kind::output) {
@@ -42,16 +43,17 @@ MoreSamples LossImport::read_more(ValueId output, const std::vector<SampleAxis>&
 // What fills up a part batch would enter them.
 void LossImport::find_batch_statistics() {
   for (const Node& node : graph_.nodes)
-    if (node.op == OpKind::batch_norm) unmasked_ = fmt::format("node '{}' takes statistics of all samples of a micro-batch", node.origin);
+    if (node.op == OpKind::batch_norm) unmasked_ = fmt::format("node '{}' takes statistics of all samples of a batch", node.origin);
 }
 
 void LossImport::attach(ValueId loss, const MoreSamples& more) {
-  SampleMask mask(decoder_.build(), dims_.samples);
-  LossReading reading{options_.micro_batches, sample_axes(decoder_, dims_), more.twice, unmasked_.empty() ? &mask : nullptr};
+  SampleMask mask(decoder_.build(), dims_.samples, unmasked_.empty(), weight_input());
+  LossReading reading{options_.micro_batches, sample_axes(decoder_, dims_), more.twice, &mask};
   const AttachedLoss attached = attach_loss(decoder_.build(), loss, reading);
   graph_.loss = attached.loss;
   if (attached.masked) mask_ = mask.input();
-  if (attached.masked || dims_.samples <= 1) return unmasked_.clear();
+  const bool whole_windows = !graph_.statistics.empty() || (options_.sync_bn && options_.micro_batches > 1);
+  if (attached.masked || (dims_.samples <= 1 && !whole_windows)) return unmasked_.clear();
   if (unmasked_.empty()) unmasked_ = "the loss is no mean or sum of terms that each belong to one sample";
   unmasked_ = "a last batch that is not full is left out, as its samples cannot be told apart: " + unmasked_;
 }
@@ -85,6 +87,29 @@ ValueId LossImport::label_input(ValueId scores, const SampleAxis& lie) {
   const int axis = label_axis(shape, along);
   const ValueId id = decoder_.add_input(std::move(value));
   dims_.inputs.push_back({spec_.labels, 0, shape, axis});
+  return id;
+}
+
+// kNone: every sample counts once.
+ValueId LossImport::weight_input() {
+  const std::string& name = options_.sample_weight;
+  if (name.empty()) return kNone;
+  if (dims_.samples < 1) throw Error("--sample-weight: no input of the model has an axis of samples; state it with --sample-axis");
+  if (const ValueId known = decoder_.find(name); known != kNone) {
+    const Value& value = graph_.value(known);
+    if (value.kind == ValueKind::input && is_floating(value.dtype) && value.shape == Shape{dims_.samples} && axis_of(name) == 0)
+      return known;
+    throw Error(fmt::format("--sample-weight: '{}' is a value of the model, and no input of one floating-point number for each sample; "
+                            "choose another name, which is that of the data's file",
+                            name));
+  }
+  Value value;
+  value.name = name;
+  value.dtype = options_.precision;
+  value.shape = {dims_.samples};
+  value.kind = ValueKind::input;
+  const ValueId id = decoder_.add_input(std::move(value));
+  dims_.inputs.push_back({name, 0, {dims_.samples}, 0});
   return id;
 }
 

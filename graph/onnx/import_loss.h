@@ -25,6 +25,7 @@ class LossImport {
   void attach(ValueId loss, const MoreSamples& more);
   void check_output(ValueId output) const;
   ValueId label_input(ValueId scores, const SampleAxis& lie);
+  ValueId weight_input();
   void check_known(ValueId labels, const Shape& shape, int along) const;
   int scores_axis(ValueId scores, const SampleAxis& lie) const;
   int label_axis(const Shape& shape, int along) const;

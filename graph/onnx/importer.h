@@ -20,6 +20,7 @@ struct ImportOptions {
   std::string loss;                             // empty: output of the graph; an output's name; or a built-in such as mse(…)
   std::string loss_model;                       // a file that makes the loss of outputs of the model; then `loss` is empty
   std::map<std::string, std::string> loss_map;  // input of that file -> output of the model, where their names differ
+  std::string sample_weight;                    // input of a weight for each sample; empty: each counts once
   DType precision = DType::f32;                 // every floating-point value of the graph gets this type
   std::vector<std::string> train, freeze, tie, untie;
   std::vector<std::string> train_bn, eval_bn;

@@ -42,7 +42,7 @@ bool is_one_of(std::string_view op, std::initializer_list<std::string_view> ops)
   return std::find(ops.begin(), ops.end(), op) != ops.end();
 }
 
-bool is_bound(const Use& use) { return is_one_of(use.node->op, {"Max", "Min", "Clip", "Where", "Pad"}); }
+bool is_bound(const Use& use) { return is_one_of(use.node->op, {"Max", "Min", "Where"}); }
 
 // The sum is what a root or a logarithm is taken of, or a divisor.
 bool keeps_from_zero(const Use& use, const UseMap& uses) {

@@ -60,6 +60,7 @@ class LossReader {
   ValueId chosen(ValueId x);  // its terms that count
   ValueId chosen_operand(NodeId reduction);
   const std::vector<ValueId>& chosen_entropy(NodeId entropy);
+  std::vector<ValueId> weighted_entropy(const Node& entropy);
   ValueId masked_total(NodeId reduction, ValueId total);
   bool has_rows_of_samples(const Node& entropy) const;
   ValueId data_total(ValueId id) const;

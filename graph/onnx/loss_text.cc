@@ -113,14 +113,12 @@ int64_t whole(const std::string& key, const std::string& text) {
 
 std::vector<double> weights_in_file(const std::string& key, const std::string& path) {
   const NpyFile file(path);
-  const int64_t count = elements(file.shape);
   if ((file.type != NpyType::f4 && file.type != NpyType::f8) || file.shape.size() != 1)
     refuse(fmt::format("{}: {} holds {} of shape {}; it must hold floating-point numbers, one for each class", key, path,
                        npy_type_name(file.type), to_string(file.shape)));
+  const HostTensor weights = file.tensor();
   std::vector<double> values;
-  for (int64_t i = 0; i < count; ++i)
-    values.push_back(file.type == NpyType::f4 ? reinterpret_cast<const float*>(file.data)[i]
-                                              : reinterpret_cast<const double*>(file.data)[i]);
+  for (int64_t i = 0; i < weights.count(); ++i) values.push_back(weights.get(i));
   return values;
 }
 

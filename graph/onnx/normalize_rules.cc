@@ -8,20 +8,10 @@
 #include "base/error.h"
 #include "graph/onnx/limits.h"
 #include "graph/onnx/normalize.h"
+#include "graph/onnx/proto_attributes.h"
 
 namespace zeroplan {
 namespace {
-
-const onnx::AttributeProto* find(const onnx::NodeProto& node, std::string_view name) {
-  for (const auto& attribute : node.attribute())
-    if (attribute.name() == name) return &attribute;
-  return nullptr;
-}
-
-int64_t integer(const onnx::NodeProto& node, std::string_view name, int64_t otherwise) {
-  const auto* attribute = find(node, name);
-  return attribute ? attribute->i() : otherwise;
-}
 
 void drop(onnx::NodeProto& node, std::string_view name) {
   for (int i = node.attribute_size() - 1; i >= 0; --i)
@@ -79,14 +69,14 @@ std::string floats(OldNode& old, const std::vector<float>& values, bool scalar =
 void upsample(OldNode& old) {
   onnx::NodeProto& node = old.node;
   std::string scales = node.input_size() > 1 ? node.input(1) : "";
-  if (const auto* list = find(node, "scales")) scales = floats(old, {list->floats().begin(), list->floats().end()});
-  const auto *height = find(node, "height_scale"), *width = find(node, "width_scale");
+  if (const auto* list = find_attribute(node, "scales")) scales = floats(old, {list->floats().begin(), list->floats().end()});
+  const auto *height = find_attribute(node, "height_scale"), *width = find_attribute(node, "width_scale");
   if (height && width) scales = floats(old, {1, 1, height->f(), width->f()});
   for (const char* name : {"scales", "height_scale", "width_scale"}) drop(node, name);
   const std::string x = node.input_size() > 0 ? node.input(0) : "";
   node.clear_input();
   for (const std::string& input : {x, std::string(), scales}) node.add_input(input);
-  if (const auto* mode = find(node, "mode"); mode && mode->s() == "bilinear") set(node, "mode", "linear");
+  if (const auto* mode = find_attribute(node, "mode"); mode && mode->s() == "bilinear") set(node, "mode", "linear");
   set(node, "coordinate_transformation_mode", "asymmetric");
   set(node, "nearest_mode", "floor");
   node.set_op_type("Resize");
@@ -95,7 +85,7 @@ void upsample(OldNode& old) {
 
 // At opsets below 7 `broadcast` aligned the second operand with `axis` of the first, or with its last axes as NumPy does.
 void old_broadcast(OldNode& old) {
-  const bool aligned = integer(old.node, "broadcast", 0) != 0 && find(old.node, "axis");
+  const bool aligned = int_attribute(old.node, "broadcast", 0) != 0 && find_attribute(old.node, "axis");
   drop(old.node, "broadcast");
   if (aligned) return legacy(old);
   drop(old.node, "axis");
@@ -122,7 +112,7 @@ constexpr std::array<TypeName, 13> kTypes = {{{"FLOAT", onnx::TensorProto::FLOAT
                                               {"UINT64", onnx::TensorProto::UINT64}}};
 
 void cast(OldNode& old) {
-  const auto* to = find(old.node, "to");
+  const auto* to = find_attribute(old.node, "to");
   const auto known = std::find_if(kTypes.begin(), kTypes.end(), [&](const TypeName& t) { return to && t.name == to->s(); });
   if (known == kTypes.end())
     throw Error(fmt::format("node '{}' (Cast, opset {}) casts to the unknown type '{}'", old.node.name(), old.opset, to ? to->s() : ""));
@@ -133,8 +123,8 @@ void cast(OldNode& old) {
 // Training showed by is_test below opset 7, by more than one output from there on.
 void batch_normalization(OldNode& old) {
   onnx::NodeProto& node = old.node;
-  const bool training = old.opset < 7 ? integer(node, "is_test", 0) == 0 : node.output_size() > 1;
-  const bool per_element = old.opset < 9 && integer(node, "spatial", 1) == 0;
+  const bool training = old.opset < 7 ? int_attribute(node, "is_test", 0) == 0 : node.output_size() > 1;
+  const bool per_element = old.opset < 9 && int_attribute(node, "spatial", 1) == 0;
   if (per_element && training)
     throw Error(
         fmt::format("node '{}' (BatchNormalization, opset {}) trains with statistics for each element (spatial = 0), which is not "
@@ -150,8 +140,8 @@ void batch_normalization(OldNode& old) {
 // The mask was of the operand's type below opset 10; without training nothing is masked.
 void dropout(OldNode& old) {
   onnx::NodeProto& node = old.node;
-  const bool training = old.opset < 7 && integer(node, "is_test", 0) == 0;
-  const auto* ratio = find(node, "ratio");
+  const bool training = old.opset < 7 && int_attribute(node, "is_test", 0) == 0;
+  const auto* ratio = find_attribute(node, "ratio");
   node.add_input(floats(old, {ratio ? ratio->f() : 0.5f}, true));
   onnx::TensorProto mode;
   mode.set_data_type(onnx::TensorProto::BOOL);
@@ -176,7 +166,7 @@ void dropout(OldNode& old) {
 }
 
 void recurrent(OldNode& old) {
-  if (integer(old.node, "output_sequence", 1) == 0 && old.opset < 7 && find(old.node, "output_sequence") && old.node.output_size() > 0)
+  if (int_attribute(old.node, "output_sequence", 1) == 0 && old.opset < 7 && find_attribute(old.node, "output_sequence") && old.node.output_size() > 0)
     old.node.set_output(0, "");
   drop(old.node, "output_sequence");
   modern(old);
@@ -188,14 +178,14 @@ void scatter(OldNode& old) {
 }
 
 void selu(OldNode& old) {
-  if (!find(old.node, "alpha")) add(old.node, "alpha", onnx::AttributeProto::FLOAT).set_f(1.6732f);
-  if (!find(old.node, "gamma")) add(old.node, "gamma", onnx::AttributeProto::FLOAT).set_f(1.0507f);
+  if (!find_attribute(old.node, "alpha")) add(old.node, "alpha", onnx::AttributeProto::FLOAT).set_f(1.6732f);
+  if (!find_attribute(old.node, "gamma")) add(old.node, "gamma", onnx::AttributeProto::FLOAT).set_f(1.0507f);
   modern(old);
 }
 
 // The order of the norm was a floating-point number.
 void lp_pool(OldNode& old) {
-  const auto* p = find(old.node, "p");
+  const auto* p = find_attribute(old.node, "p");
   if (p && p->type() == onnx::AttributeProto::FLOAT) {
     const float order = p->f();
     constexpr float kLargest = 1e6f;
@@ -209,7 +199,7 @@ void lp_pool(OldNode& old) {
 }
 
 void concat(OldNode& old) {
-  if (!find(old.node, "axis")) set(old.node, "axis", int64_t{1});
+  if (!find_attribute(old.node, "axis")) set(old.node, "axis", int64_t{1});
   modern(old);
 }
 

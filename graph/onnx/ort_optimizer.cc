@@ -2,39 +2,23 @@
 
 #include <fmt/format.h>
 
-#include "base/decimal.h"
 #include "base/error.h"
 #include "base/mapped_file.h"
 #include "graph/onnx/parse_model.h"
+#include "graph/onnx/proto_attributes.h"
 
 namespace zeroplan {
 namespace {
 
-const onnx::AttributeProto* find(const onnx::NodeProto& node, const char* name) {
-  for (const auto& attribute : node.attribute())
-    if (attribute.name() == name) return &attribute;
-  return nullptr;
-}
-
-double number(const onnx::NodeProto& node, const char* name, double otherwise) {
-  const onnx::AttributeProto* a = find(node, name);
-  return a ? meant_decimal(static_cast<double>(a->f())) : otherwise;
-}
-
-int64_t integer(const onnx::NodeProto& node, const char* name, int64_t otherwise) {
-  const onnx::AttributeProto* a = find(node, name);
-  return a ? a->i() : otherwise;
-}
-
 // Defaults and meaning as in the operator's schema: mode 0 is PyTorch's AdamW, mode 1 Hugging Face's.
 void read_adamw(const onnx::NodeProto& node, StatedOptimizer& out) {
   out.kind = "adamw";
-  out.beta1 = number(node, "alpha", 0.9);
-  out.beta2 = number(node, "beta", 0.999);
-  out.eps = number(node, "epsilon", 1e-8);
-  out.weight_decay = number(node, "weight_decay", 0.01);
-  out.hugging_face = integer(node, "adam_mode", 0) == 1;
-  if (integer(node, "correct_bias", 1) == 1) return;
+  out.beta1 = float_attribute(node, "alpha", 0.9);
+  out.beta2 = float_attribute(node, "beta", 0.999);
+  out.eps = float_attribute(node, "epsilon", 1e-8);
+  out.weight_decay = float_attribute(node, "weight_decay", 0.01);
+  out.hugging_face = int_attribute(node, "adam_mode", 0) == 1;
+  if (int_attribute(node, "correct_bias", 1) == 1) return;
   out.kind.clear();
   out.problem = "AdamWOptimizer without bias correction";
 }
@@ -46,8 +30,8 @@ void read_node(const onnx::NodeProto& node, StatedOptimizer& out) {
     out.kind = "sgd";
     out.weight_decay = 0;
   } else if (node.op_type() == "InplaceClipGradNorm") {
-    out.clip = number(node, "max_norm", 1.0);
-    const onnx::AttributeProto* norm = find(node, "norm_type");
+    out.clip = float_attribute(node, "max_norm", 1.0);
+    const onnx::AttributeProto* norm = find_attribute(node, "norm_type");
     if (norm && norm->s() != "fro") out.problem = fmt::format("clipping by the norm '{}'", norm->s());
   } else if (out.problem.empty() && node.domain() == "com.microsoft" && node.op_type().find("Optimizer") != std::string::npos) {
     out.problem = node.op_type();

@@ -2,12 +2,12 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <limits>
 
 #include <fmt/format.h>
 
 #include "base/decimal.h"
 #include "base/error.h"
+#include "graph/onnx/activations.h"
 #include "graph/onnx/recurrent.h"
 
 namespace zeroplan {
@@ -55,34 +55,6 @@ class ParameterLists {
   size_t alpha_ = 0, beta_ = 0;
 };
 
-struct Scalars {
-  FoldingBuilder& build;
-  DType dtype;
-  ValueId of(double value) const { return build.scalar(value, dtype); }
-  ValueId scaled(ValueId x, double factor) const { return factor == 1 ? x : build.add(OpKind::mul, {x, of(factor)}); }
-  ValueId shifted(ValueId x, double term) const { return term == 0 ? x : build.add(OpKind::add, {x, of(term)}); }
-  ValueId positive(ValueId x, ValueId yes, ValueId no, double border) const {
-    return build.add(OpKind::where, {build.add(OpKind::greater, {x, of(border)}), yes, no});
-  }
-};
-
-// log(1 + e^x) = max(x, 0) + log(1 + e^-|x|)
-ValueId softplus(const Scalars& s, ValueId x) {
-  const ValueId decay = s.build.add(OpKind::exp, {s.build.add(OpKind::neg, {s.build.add(OpKind::abs, {x})})});
-  return s.build.add(OpKind::add, {s.build.add(OpKind::relu, {x}), s.build.add(OpKind::log, {s.shifted(decay, 1)})});
-}
-
-// The exponent is held below 0, so that its gradient stays finite where it is not taken.
-ValueId elu(const Scalars& s, ValueId x, double alpha) {
-  const ValueId low = s.build.add(OpKind::exp, {s.build.add(OpKind::minimum, {x, s.of(0)})});
-  return s.positive(x, x, s.scaled(s.shifted(low, -1), alpha), 0);
-}
-
-ValueId hard_sigmoid(const Scalars& s, ValueId x, double alpha, double beta) {
-  const ValueId line = s.shifted(s.scaled(x, alpha), beta);
-  return s.build.add(OpKind::maximum, {s.build.add(OpKind::minimum, {line, s.of(1)}), s.of(0)});
-}
-
 }  // namespace
 
 std::vector<std::vector<Activation>> read_activations(const DecodeContext& c, int64_t directions,
@@ -99,19 +71,18 @@ std::vector<std::vector<Activation>> read_activations(const DecodeContext& c, in
   return lists;
 }
 
-ValueId activate(FoldingBuilder& build, const Activation& a, ValueId x) {
-  const Scalars s{build, build.dtype(x)};
-  if (a.name == "relu") return build.add(OpKind::relu, {x});
-  if (a.name == "tanh") return build.add(OpKind::tanh, {x});
-  if (a.name == "sigmoid") return build.add(OpKind::sigmoid, {x});
-  if (a.name == "softsign") return build.add(OpKind::div, {x, s.shifted(build.add(OpKind::abs, {x}), 1)});
-  if (a.name == "softplus") return softplus(s, x);
-  if (a.name == "leakyrelu") return s.positive(x, x, s.scaled(x, a.alpha), 0);
-  if (a.name == "thresholdedrelu") return s.positive(x, x, s.of(0), a.alpha);
-  if (a.name == "elu") return elu(s, x, a.alpha);
-  if (a.name == "affine") return s.shifted(s.scaled(x, a.alpha), a.beta);
-  if (a.name == "scaledtanh") return s.scaled(build.add(OpKind::tanh, {s.scaled(x, a.beta)}), a.alpha);
-  return hard_sigmoid(s, x, a.alpha, a.beta);
+Term activate(const Activation& a, Term x) {
+  if (a.name == "relu") return apply(OpKind::relu, x);
+  if (a.name == "tanh") return tanh(x);
+  if (a.name == "sigmoid") return sigmoid(x);
+  if (a.name == "softsign") return softsign(x);
+  if (a.name == "softplus") return softplus(x);
+  if (a.name == "leakyrelu") return leaky_relu(x, a.alpha);
+  if (a.name == "thresholdedrelu") return thresholded_relu(x, a.alpha);
+  if (a.name == "elu") return exponential_unit(x, a.alpha);
+  if (a.name == "affine") return x * a.alpha + a.beta;
+  if (a.name == "scaledtanh") return tanh(x * a.beta) * a.alpha;
+  return hard_sigmoid(x, a.alpha, a.beta);
 }
 
 }  // namespace zeroplan

@@ -2,20 +2,21 @@
 #include "graph/onnx/boxes.h"
 
 #include <cmath>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "graph/onnx/take.h"
+#include "graph/onnx/terms.h"
 
 namespace zeroplan {
 namespace {
 
 // The two elements along one axis that a sample lies between; all [R, samples].
 struct Neighbours {
-  ValueId low, high;                // places, i64
-  ValueId low_weight, high_weight;  // 0 for samples outside the image
+  Term low, high;                // places, i64
+  Term low_weight, high_weight;  // 0 for samples outside the image
 };
 
 struct RoiRules {
@@ -26,41 +27,33 @@ struct RoiRules {
 
 class RoiAxis {
  public:
-  RoiAxis(FoldingBuilder& build, const RoiRules& rules) : a_(build), rules_(rules) {}
+  explicit RoiAxis(const RoiRules& rules) : rules_(rules) {}
 
   // first, last: [R] the region's borders on the axis, in pixels of the model's input; `bins` of them on `size` elements.
-  Neighbours neighbours(ValueId first, ValueId last, int64_t bins, int64_t size) {
+  Neighbours neighbours(Term first, Term last, int64_t bins, int64_t size) const {
     return around(samples(in_elements(first), in_elements(last), bins), static_cast<double>(size));
   }
 
-  // [R], the same in elements.
-  ValueId in_elements(ValueId border) { return a_.plus(a_.times(border, rules_.scale), -rules_.offset); }
-  ValueId extent(ValueId start, ValueId end) {
-    const ValueId length = a_.sub(end, start);
-    return rules_.offset == 0 ? a_.largest(length, a_.number(1, length)) : length;
-  }
-
  private:
-  ValueId samples(ValueId start, ValueId end, int64_t bins) {
-    const int64_t count = checked_mul(bins, rules_.per_bin), regions = elements(a_.build.shape(start));
-    HostTensor steps = a_.build.table(a_.build.dtype(start), {1, count});
+  // [R], the same in elements.
+  Term in_elements(Term border) const { return plus(times(border, rules_.scale), -rules_.offset); }
+
+  Term samples(Term start, Term end, int64_t bins) const {
+    const int64_t count = checked_mul(bins, rules_.per_bin), regions = elements(start.shape());
+    HostTensor steps = start.build().table(start.dtype(), {1, count});
     for (int64_t i = 0; i < count; ++i) steps.set(i, (static_cast<double>(i) + 0.5) / static_cast<double>(count));
-    const ValueId along = a_.build.constant(std::move(steps));
-    return a_.add(a_.build.reshape(start, {regions, 1}), a_.mul(a_.build.reshape(extent(start, end), {regions, 1}), along));
+    const Term along(start.build(), start.build().constant(std::move(steps)));
+    const Term length = end - start, extent = rules_.offset == 0 ? maximum(length, 1) : length;
+    return start.reshape({regions, 1}) + extent.reshape({regions, 1}) * along;
   }
 
   // Up to one element outside the image the border counts, behind that nothing.
-  Neighbours around(ValueId x, double size) {
-    const DType dtype = a_.build.dtype(x);
-    const ValueId near =
-        a_.both(a_.build.add(OpKind::greater_equal, {x, a_.number(-1, x)}), a_.build.add(OpKind::less_equal, {x, a_.number(size, x)}));
-    const ValueId inside = a_.build.cast(near, dtype), place = a_.clamp(x, 0, size - 1);
-    const ValueId low = a_.build.cast(place, DType::i64), high = a_.smallest(a_.plus(low, 1), a_.number(size - 1, low));
-    const ValueId part = a_.sub(place, a_.build.cast(low, dtype));
-    return {low, high, a_.mul(inside, a_.sub(a_.number(1, part), part)), a_.mul(inside, part)};
+  static Neighbours around(Term x, double size) {
+    const Term inside = (x >= -1 && x <= size).cast(x.dtype()), place = clamp(x, 0, size - 1);
+    const Term low = place.cast(DType::i64), high = minimum(low + 1, size - 1), part = place - low.cast(x.dtype());
+    return {low, high, inside * (1 - part), inside * part};
   }
 
-  Arithmetic a_;
   const RoiRules& rules_;
 };
 
@@ -97,20 +90,18 @@ RoiRules roi_rules(DecodeContext& c) {
 }
 
 // table [N·H·W, C]; the four corners of all samples [R, rows, columns], weighted; summed for the average, else the largest.
-ValueId corners(Arithmetic& a, ValueId table, ValueId first_row, const Neighbours& y, const Neighbours& x, int64_t width, bool average) {
-  const int64_t regions = a.build.shape(y.low)[0], rows = a.build.shape(y.low)[1], columns = a.build.shape(x.low)[1];
-  ValueId joined = kNone;
+Term corners(Term table, Term first_row, const Neighbours& y, const Neighbours& x, int64_t width, bool average) {
+  const int64_t regions = y.low.shape()[0], rows = y.low.shape()[1], columns = x.low.shape()[1];
+  std::optional<Term> joined;
   for (const auto& [row, row_weight] : {std::pair{y.low, y.low_weight}, {y.high, y.high_weight}}) {
     for (const auto& [column, column_weight] : {std::pair{x.low, x.low_weight}, {x.high, x.high_weight}}) {
-      const ValueId line = a.times(a.add(row, first_row), static_cast<double>(width));
-      const ValueId place = a.add(a.build.reshape(line, {regions, rows, 1}), a.build.reshape(column, {regions, 1, columns}));
-      const ValueId weight =
-          a.mul(a.build.reshape(row_weight, {regions, rows, 1, 1}), a.build.reshape(column_weight, {regions, 1, columns, 1}));
-      const ValueId term = a.mul(a.build.add(OpKind::gather, {table, place}, {{Attr::axis, int64_t{0}}}), weight);
-      joined = joined == kNone ? term : average ? a.add(joined, term) : a.largest(joined, term);
+      const Term line = times(row + first_row, static_cast<double>(width)).reshape({regions, rows, 1});
+      const Term weight = row_weight.reshape({regions, rows, 1, 1}) * column_weight.reshape({regions, 1, columns, 1});
+      const Term term = gather(table, line + column.reshape({regions, 1, columns}), 0) * weight;
+      joined = !joined ? term : average ? *joined + term : maximum(*joined, term);
     }
   }
-  return joined;
+  return *joined;
 }
 
 }  // namespace
@@ -120,17 +111,16 @@ void decode_roi_align(DecodeContext& c) {
   if (x.size() != 4 || rois.size() != 2 || rois[1] != 4)
     throw Error(fmt::format("input {} and regions {} do not fit", to_string(x), to_string(rois)));
   const RoiRules rules = roi_rules(c);
-  Arithmetic a(c.build);
-  RoiAxis axis(c.build, rules);
-  const auto border = [&](int64_t i) { return take_one(c.build, c.in(1), 1, i); };
+  const RoiAxis axis(rules);
+  const auto border = [&](int64_t i) { return item(term(c, 1), 1, i); };
   const Neighbours columns = axis.neighbours(border(0), border(2), rules.columns, x[3]);
   const Neighbours rows = axis.neighbours(border(1), border(3), rules.rows, x[2]);
-  const ValueId image = c.build.reshape(c.build.cast(c.in(2), DType::i64), {rois[0], 1});
-  const ValueId table = c.build.reshape(c.build.transpose(c.in(0), {0, 2, 3, 1}), {x[0] * x[2] * x[3], x[1]});
-  const ValueId samples = corners(a, table, a.times(image, static_cast<double>(x[2])), rows, columns, x[3], rules.average);
-  const ValueId bins = c.build.reshape(samples, {rois[0], rules.rows, rules.per_bin, rules.columns, rules.per_bin, x[1]});
-  const ValueId pooled = a.reduce(rules.average ? OpKind::reduce_mean : OpKind::reduce_max, bins, {2, 4});
-  c.out(0, c.build.transpose(pooled, {0, 3, 1, 2}));
+  const Term image = term(c, 2).cast(DType::i64).reshape({rois[0], 1});
+  const Term table = term(c, 0).transpose({0, 2, 3, 1}).reshape({x[0] * x[2] * x[3], x[1]});
+  const Term samples = corners(table, times(image, static_cast<double>(x[2])), rows, columns, x[3], rules.average);
+  const Term bins = samples.reshape({rois[0], rules.rows, rules.per_bin, rules.columns, rules.per_bin, x[1]});
+  const Term pooled = reduce(rules.average ? OpKind::reduce_mean : OpKind::reduce_max, bins, {2, 4}, false);
+  result(c, pooled.transpose({0, 3, 1, 2}));
 }
 
 }  // namespace zeroplan

@@ -59,7 +59,11 @@ void make_parameter(Candidate& c, const ImportOptions& options, RolePlan& plan);
 void recover_name(const OnnxModel& model, const UseMap& uses, const std::map<std::string, int>& names, Candidate& c);
 UseMap find_uses(const OnnxGraph& graph, bool inside_nodes = true);
 // Values from which a gradient path leads to a wanted one.
-std::set<std::string> gradient_values(const OnnxGraph& graph, const std::set<std::string>& wanted);
+struct GradientValues {
+  std::set<std::string> weights;
+  std::map<std::string, std::string> settings;  // that are read as such (GradientPath), with what they are; may be among `weights` too
+};
+GradientValues gradient_values(const OnnxGraph& graph, const std::set<std::string>& wanted);
 struct TieOptions {
   Patterns tie, untie;
 };

@@ -5,7 +5,8 @@
 
 #include "base/error.h"
 #include "graph/onnx/graph_decoder.h"
-#include "graph/onnx/parts.h"
+#include "graph/onnx/terms.h"
+#include "graph/onnx/unroll_limit.h"
 
 namespace zeroplan {
 
@@ -57,7 +58,7 @@ std::vector<ValueId> GraphDecoder::run_scan(const ScanPlan& plan, std::vector<Va
   for (int64_t t = 0; t < length; ++t) {
     std::vector<ValueId> arguments = state;
     for (size_t k = 0; k < sequences.size(); ++k)
-      arguments.push_back(item(build_, sequences[k], axes[k], ScanPlan::entry(plan.input_reversed, k) ? length - 1 - t : t));
+      arguments.push_back(item({build_, sequences[k]}, axes[k], ScanPlan::entry(plan.input_reversed, k) ? length - 1 - t : t).id());
     const std::vector<ValueId> results = run_body(body, arguments);
     if (results.empty()) return {};
     std::copy_n(results.begin(), state.size(), state.begin());
@@ -71,7 +72,7 @@ std::vector<ValueId> GraphDecoder::run_scan(const ScanPlan& plan, std::vector<Va
     if (length < steps) items[k].resize(steps, build_.broadcast(build_.scalar(0, dtype), build_.shape(items[k][0])));
     if (ScanPlan::entry(plan.output_reversed, k)) std::reverse(items[k].begin(), items[k].end());
     const auto rank = static_cast<int64_t>(build_.shape(items[k][0]).size()) + 1;
-    state.push_back(stack(build_, items[k], normalize_axis(ScanPlan::entry(plan.output_axes, k), rank)));
+    state.push_back(stack(terms_of(build_, items[k]), normalize_axis(ScanPlan::entry(plan.output_axes, k), rank)).id());
   }
   return state;
 }
@@ -103,7 +104,7 @@ void GraphDecoder::decode_batch_scan(const OnnxNode& node, const std::vector<Val
   std::vector<std::vector<ValueId>> entries;
   for (int64_t b = 0; b < batch; ++b) {
     std::vector<ValueId> own;
-    for (size_t i = 1; i < inputs.size(); ++i) own.push_back(item(build_, inputs[i], 0, b));
+    for (size_t i = 1; i < inputs.size(); ++i) own.push_back(item({build_, inputs[i]}, 0, b).id());
     const std::vector<ValueId> results = run_scan(plan, {own.begin(), own.begin() + states}, {own.begin() + states, own.end()}, lengths[b]);
     if (results.empty()) return block(node);
     entries.resize(results.size());
@@ -113,7 +114,7 @@ void GraphDecoder::decode_batch_scan(const OnnxNode& node, const std::vector<Val
   if (entries.empty()) throw Error("its batch is empty");
   build_.set_origin(node.label());
   std::vector<ValueId> outputs;
-  for (const std::vector<ValueId>& list : entries) outputs.push_back(stack(build_, list, 0));
+  for (const std::vector<ValueId>& list : entries) outputs.push_back(stack(terms_of(build_, list), 0).id());
   bind_all(node, outputs);
 }
 

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "base/decimal.h"
 #include "base/error.h"
+#include "graph/onnx/proto_attributes.h"
 #include "graph/onnx/proto_checks.h"
 #include "graph/onnx/tensor_data.h"
 
@@ -14,18 +14,6 @@ namespace zeroplan {
 namespace {
 
 constexpr double kNoEpsilon = 1e-30;  // for an epsilon of 0: nothing beside any root but that of 0
-
-double attribute(const onnx::NodeProto& node, const char* name, double otherwise) {
-  for (const auto& a : node.attribute())
-    if (a.name() == name) return meant_decimal(static_cast<double>(a.f()));
-  return otherwise;
-}
-
-std::string text_attribute(const onnx::NodeProto& node, const char* name) {
-  for (const auto& a : node.attribute())
-    if (a.name() == name) return a.s();
-  return "";
-}
 
 template <typename T>
 double first(const std::string& bytes) {
@@ -110,20 +98,20 @@ class UpdateReader {
 
   void read_operator(const onnx::NodeProto& node, StatedOptimizer& out) const {
     out.lr = constant(node.input(0));
-    out.weight_decay = attribute(node, "norm_coefficient", 0);
+    out.weight_decay = float_attribute(node, "norm_coefficient", 0);
     if (node.op_type() == "Adam") {
       out.kind = "adam";
-      out.beta1 = attribute(node, "alpha", 0.9);
-      out.beta2 = attribute(node, "beta", 0.999);
-      out.eps = attribute(node, "epsilon", 1e-6);
+      out.beta1 = float_attribute(node, "alpha", 0.9);
+      out.beta2 = float_attribute(node, "beta", 0.999);
+      out.eps = float_attribute(node, "epsilon", 1e-6);
       if (*out.eps == 0) out.eps = kNoEpsilon;
       out.hugging_face = true;
-      if (attribute(node, "norm_coefficient_post", 0) != 0) out.problem = "uses Adam with norm_coefficient_post";
+      if (float_attribute(node, "norm_coefficient_post", 0) != 0) out.problem = "uses Adam with norm_coefficient_post";
     } else if (node.op_type() == "Momentum") {
       out.kind = "sgd";
-      out.momentum = attribute(node, "alpha", 0);
+      out.momentum = float_attribute(node, "alpha", 0);
       if (text_attribute(node, "mode") == "nesterov") out.problem = "uses Momentum in mode nesterov";
-      if (attribute(node, "beta", 1) != 1) out.problem = "uses Momentum with a beta other than 1";
+      if (float_attribute(node, "beta", 1) != 1) out.problem = "uses Momentum with a beta other than 1";
     } else {
       out.problem = fmt::format("uses {}", node.op_type());
     }

@@ -39,87 +39,64 @@ HostTensor numbers(FoldingBuilder& build, const Shape& shape, const Strides& str
   return out;
 }
 
-// An index outside its axis must not name another element: it becomes `outside`, which the kernels refuse.
-ValueId checked_index(Arithmetic& a, ValueId given, int64_t size, ValueId linear, int64_t outside) {
-  const ValueId inside = a.both(a.below(given, static_cast<double>(size)), a.less(a.number(static_cast<double>(-size - 1), given), given));
-  return a.choose(inside, linear, a.number(static_cast<double>(outside), linear));
-}
-
-ValueId from_end(Arithmetic& a, ValueId indices, ValueId sizes) { return a.choose(a.below(indices, 0), a.add(indices, sizes), indices); }
+Term from_end(Term indices, Term sizes) { return where(indices < 0, indices + sizes, indices); }
 
 }  // namespace
 
-ValueId take(FoldingBuilder& build, ValueId x, int64_t axis, const std::vector<int64_t>& places) {
-  const Shape from = build.shape(x);
-  if (axis < 0 || axis >= static_cast<int64_t>(from.size()))
-    throw Error(fmt::format("an operand of shape {} has no axis {}", to_string(from), axis));
+Term take(Term x, int64_t axis, const std::vector<int64_t>& places) {
+  const Shape from = x.shape();
+  if (axis < 0 || axis >= x.rank()) throw Error(fmt::format("an operand of shape {} has no axis {}", to_string(from), axis));
   Shape to = from;
   to[axis] = static_cast<int64_t>(places.size());
   const int64_t many = repeats(places, from[axis]);
   if (many == 1) return x;
-  if (evenly_spaced(places)) {
-    std::vector<int64_t> starts(from.size(), 0), steps(from.size(), 1);
-    starts[axis] = places.empty() ? 0 : places[0];
-    steps[axis] = places.size() < 2 ? 1 : places[1] - places[0];
-    return Arithmetic(build).slice(x, starts, steps, to);
-  }
+  if (evenly_spaced(places))
+    return part(x, axis, places.empty() ? 0 : places[0], to[axis], places.size() < 2 ? 1 : places[1] - places[0]);
   if (many > 1 && from.size() < kMaxRank) {
     Shape apart = from;
     apart.insert(apart.begin() + axis + 1, 1);
     Shape spread = apart;
     spread[axis + 1] = many;
-    return build.reshape(build.broadcast(build.reshape(x, apart), spread), to);
+    return x.reshape(apart).broadcast(spread).reshape(to);
   }
-  return build.add(OpKind::gather, {x, build.ints(places)}, {{Attr::axis, axis}});
+  return gather(x, {x.build(), x.build().ints(places)}, axis);
 }
 
-ValueId take_one(FoldingBuilder& build, ValueId x, int64_t axis, int64_t place) {
-  const ValueId taken = take(build, x, axis, {place});
-  Shape shape = build.shape(taken);
-  shape.erase(shape.begin() + axis);
-  return build.reshape(taken, shape);
-}
-
-ElementPlaces element_places(FoldingBuilder& build, const Shape& data, ValueId indices, int64_t axis) {
-  const Shape shape = build.shape(indices);
+ElementPlaces element_places(const Shape& data, Term indices, int64_t axis) {
+  const Shape shape = indices.shape();
   if (shape.size() != data.size()) throw Error(fmt::format("indices {} and data {} differ in rank", to_string(shape), to_string(data)));
   const auto axis_at = static_cast<size_t>(axis);
   size_t first = 0;
   while (first < axis_at && shape[first] == data[first]) ++first;
-  ElementPlaces out;
+  int64_t batch = 1, rows = 1, count = 1;
   Strides strides = contiguous_strides(data);
   const int64_t stride = strides[axis];
   for (size_t i = 0; i < data.size(); ++i) {
     if (i != axis_at && shape[i] > data[i]) throw Error(fmt::format("indices {} reach beyond data {}", to_string(shape), to_string(data)));
-    (i < first ? out.batch : out.rows) *= data[i];
-    if (i >= first) out.count *= shape[i];
+    (i < first ? batch : rows) *= data[i];
+    if (i >= first) count *= shape[i];
     if (i < first || i == axis_at) strides[i] = 0;
   }
-  Arithmetic a(build);
-  const ValueId given = build.cast(indices, DType::i64);
-  ValueId linear = given;
+  const Term given = indices.cast(DType::i64);
+  const auto size = static_cast<double>(data[axis]);
   // Rows of one axis and what lies behind it: the kernels count negative numbers from the end themselves.
-  if (first != axis_at) linear = from_end(a, given, a.number(static_cast<double>(data[axis]), given));
-  linear = a.times(linear, static_cast<double>(stride));
-  if (HostTensor base = numbers(build, shape, strides); base.count() != 1) linear = a.add(linear, build.constant(std::move(base)));
-  if (first != axis_at) linear = checked_index(a, given, data[axis], linear, out.rows);
-  out.indices = build.reshape(linear, {out.batch, out.count});
-  return out;
+  Term linear = times(first == axis_at ? given : from_end(given, given.number(size)), static_cast<double>(stride));
+  if (HostTensor base = numbers(given.build(), shape, strides); base.count() != 1)
+    linear = linear + Term(given.build(), given.build().constant(std::move(base)));
+  // An index outside its axis must not name another element: it becomes one that the kernels refuse.
+  if (first != axis_at) linear = where(given < size && given >= -size, linear, static_cast<double>(rows));
+  return {batch, rows, count, linear.reshape({batch, count})};
 }
 
-ValueId linear_indices(FoldingBuilder& build, ValueId indices, const Shape& shape) {
-  Arithmetic a(build);
-  const auto many = static_cast<int64_t>(shape.size());
-  const ValueId given = build.cast(indices, DType::i64);
-  const int64_t last = static_cast<int64_t>(build.shape(given).size()) - 1;
-  if (many == 1) return take_one(build, given, last, 0);
-  const ValueId sizes = build.ints(shape);
-  const ValueId places = a.mul(from_end(a, given, sizes), build.ints(contiguous_strides(shape)));
-  const ValueId outside =
-      a.build.add(OpKind::logical_or, {build.add(OpKind::greater_equal, {given, sizes}), a.less(given, build.add(OpKind::neg, {sizes}))});
-  const ValueId wrong = a.sum(build.cast(outside, DType::i64), {last});
-  const ValueId linear = a.sum(places, {last});
-  return a.choose(a.below(wrong, 1), linear, a.number(static_cast<double>(elements(shape)), linear));
+Term linear_indices(Term indices, const Shape& shape) {
+  FoldingBuilder& build = indices.build();
+  const Term given = indices.cast(DType::i64);
+  const int64_t last = given.rank() - 1;
+  if (shape.size() == 1) return item(given, last, 0);
+  const Term sizes(build, build.ints(shape)), strides(build, build.ints(contiguous_strides(shape)));
+  const Term linear = sum(from_end(given, sizes) * strides, {last});
+  const Term wrong = sum((given >= sizes || given < -sizes).cast(DType::i64), {last});
+  return where(wrong < 1, linear, static_cast<double>(elements(shape)));
 }
 
 }  // namespace zeroplan

@@ -8,6 +8,10 @@
 
 namespace zeroplan {
 
+Term slice(Term x, const std::vector<int64_t>& starts, const std::vector<int64_t>& steps, const Shape& shape) {
+  return apply(OpKind::slice, x, {{Attr::starts, starts}, {Attr::steps, steps}, {Attr::shape, shape}});
+}
+
 Term part(Term x, int64_t axis, int64_t start, int64_t count, int64_t step) {
   Shape shape = x.shape();
   if (axis < 0 || axis >= x.rank()) throw Error(fmt::format("an operand of shape {} has no axis {}", to_string(shape), axis));
@@ -16,7 +20,35 @@ Term part(Term x, int64_t axis, int64_t start, int64_t count, int64_t step) {
   starts[axis] = start;
   steps[axis] = step;
   shape[axis] = count;
-  return apply(OpKind::slice, x, {{Attr::starts, starts}, {Attr::steps, steps}, {Attr::shape, shape}});
+  return slice(x, starts, steps, shape);
+}
+
+Term item(Term x, int64_t axis, int64_t place) {
+  const Term one = part(x, axis, place, 1);
+  Shape shape = one.shape();
+  shape.erase(shape.begin() + axis);
+  return one.reshape(shape);
+}
+
+Term stack(const std::vector<Term>& items, int64_t axis) {
+  std::vector<Term> parts;
+  for (const Term& each : items) {
+    Shape shape = each.shape();
+    shape.insert(shape.begin() + axis, 1);
+    parts.push_back(each.reshape(shape));
+  }
+  return concat(parts, axis);
+}
+
+std::vector<Term> terms_of(FoldingBuilder& build, const std::vector<ValueId>& ids) {
+  std::vector<Term> terms;
+  for (const ValueId id : ids) terms.emplace_back(build, id);
+  return terms;
+}
+
+Term gather_rows(Term table, Term indices) {
+  const Attributes attributes = {{Attr::axis, int64_t{1}}, {Attr::axes, std::vector<int64_t>{0}}};
+  return {table.build(), table.build().add(OpKind::gather, {table.id(), indices.id()}, attributes)};
 }
 
 Term concat(const std::vector<Term>& parts, int64_t axis) {
@@ -24,6 +56,27 @@ Term concat(const std::vector<Term>& parts, int64_t axis) {
   std::vector<ValueId> ids;
   for (const Term& each : parts) ids.push_back(each.id());
   return {parts[0].build(), parts[0].build().add(OpKind::concat, std::move(ids), {{Attr::axis, axis}})};
+}
+
+namespace {
+
+std::vector<int64_t> with_last(int64_t rank, int64_t axis) {
+  std::vector<int64_t> order(rank);
+  std::iota(order.begin(), order.end(), 0);
+  order.erase(order.begin() + axis);
+  order.push_back(axis);
+  return order;
+}
+
+}  // namespace
+
+Term axis_last(Term x, int64_t axis) { return x.transpose(with_last(x.rank(), axis)); }
+
+Term axis_back(Term x, int64_t axis) {
+  const std::vector<int64_t> order = with_last(x.rank(), axis);
+  std::vector<int64_t> back(order.size());
+  for (size_t i = 0; i < order.size(); ++i) back[order[i]] = static_cast<int64_t>(i);
+  return x.transpose(back);
 }
 
 Term positions(FoldingBuilder& build, int64_t count, int64_t axis, int64_t rank) {

@@ -41,6 +41,7 @@ ZP_TERM_UNARY(exp, exp)
 ZP_TERM_UNARY(log, log)
 ZP_TERM_UNARY(sqrt, sqrt)
 ZP_TERM_UNARY(floor, floor)
+ZP_TERM_UNARY(cos, cos)
 ZP_TERM_UNARY(tanh, tanh)
 ZP_TERM_UNARY(sigmoid, sigmoid)
 #undef ZP_TERM_UNARY
@@ -60,6 +61,7 @@ ZP_TERM_BINARY(operator>=, greater_equal)
 ZP_TERM_BINARY(operator==, equal)
 ZP_TERM_BINARY(maximum, maximum)
 ZP_TERM_BINARY(minimum, minimum)
+ZP_TERM_BINARY(pow, pow)
 #undef ZP_TERM_BINARY
 inline Term operator&&(Term a, Term b) { return apply(OpKind::logical_and, a, b); }
 inline Term operator||(Term a, Term b) { return apply(OpKind::logical_or, a, b); }
@@ -81,9 +83,27 @@ inline Term matmul(Term a, Term b) { return apply(OpKind::matmul, a, b); }
 inline Term reduce(OpKind op, Term x, const std::vector<int64_t>& axes, bool keepdims) {
   return apply(op, x, {{Attr::axes, axes}, {Attr::keepdims, int64_t{keepdims}}});
 }
-// A contiguous part of one axis, or every `step`th element of it.
+inline Term sum(Term x, const std::vector<int64_t>& axes) { return reduce(OpKind::reduce_sum, x, axes, false); }
+// The same term where nothing changes.
+inline Term times(Term x, double factor) { return factor == 1 ? x : x * factor; }
+inline Term plus(Term x, double term) { return term == 0 ? x : x + term; }
+inline Term clamp(Term x, double low, double high) { return minimum(maximum(x, low), high); }
+Term slice(Term x, const std::vector<int64_t>& starts, const std::vector<int64_t>& steps, const Shape& shape);
+// A contiguous part of one axis, or every `step`th element of it; one place of it, without the axis.
 Term part(Term x, int64_t axis, int64_t start, int64_t count, int64_t step = 1);
+Term item(Term x, int64_t axis, int64_t place);
+// Along an axis that the terms have, or along a new one.
 Term concat(const std::vector<Term>& parts, int64_t axis);
+Term stack(const std::vector<Term>& items, int64_t axis);
+std::vector<Term> terms_of(FoldingBuilder& build, const std::vector<ValueId>& ids);
+inline Term gather(Term table, Term indices, int64_t axis) {
+  return {table.build(), table.build().add(OpKind::gather, {table.id(), indices.id()}, {{Attr::axis, axis}})};
+}
+// table [B, R, …], indices [B, M] → [B, M, …]
+Term gather_rows(Term table, Term indices);
+// Axis `axis` behind the others, and back.
+Term axis_last(Term x, int64_t axis);
+Term axis_back(Term x, int64_t axis);
 // 0, 1, … along `axis` of a shape that is 1 elsewhere; i64.
 Term positions(FoldingBuilder& build, int64_t count, int64_t axis, int64_t rank);
 // x less its largest element over `axes`, rounded down: exponentials of it neither overflow nor vanish, and no gradient goes through

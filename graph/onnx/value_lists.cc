@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "graph/onnx/limits.h"
-#include "graph/onnx/parts.h"
+#include "graph/onnx/terms.h"
 
 namespace zeroplan {
 namespace {
@@ -128,7 +128,8 @@ ValueId ValueLists::concat(const OnnxNode& node, const Inputs& inputs) {
   const bool fresh = attribute(node, "new_axis", 0) != 0;
   const auto rank = static_cast<int64_t>(build_.shape(list[0]).size());
   const int64_t axis = normalize_axis(attribute(node, "axis", 0), fresh ? rank + 1 : rank);
-  return fresh ? stack(build_, list, axis) : list.size() == 1 ? list[0] : join(build_, list, axis);
+  const std::vector<Term> terms = terms_of(build_, list);
+  return (fresh ? stack(terms, axis) : zeroplan::concat(terms, axis)).id();
 }
 
 ValueId ValueLists::split(const OnnxNode& node, const Inputs& inputs) {
@@ -138,14 +139,14 @@ ValueId ValueLists::split(const OnnxNode& node, const Inputs& inputs) {
   std::vector<ValueId> list;
   if (!given(inputs, 1)) {
     const bool kept = attribute(node, "keepdims", 1) != 0;
-    for (int64_t i = 0; i < shape[axis]; ++i) list.push_back(kept ? part(build_, x, axis, i, 1) : item(build_, x, axis, i));
+    for (int64_t i = 0; i < shape[axis]; ++i) list.push_back(kept ? part({build_, x}, axis, i, 1).id() : item({build_, x}, axis, i).id());
     return make(std::move(list));
   }
   if (!build_.is_constant(tensor(inputs, 1)))
     throw Error("its split depends on the data of the model; it must be known when the model is compiled");
   int64_t start = 0;
   for (const int64_t size : part_sizes(build_.graph().values[inputs[1]].constant, shape[axis])) {
-    list.push_back(part(build_, x, axis, start, size));
+    list.push_back(part({build_, x}, axis, start, size).id());
     start += size;
   }
   return make(std::move(list));

@@ -1,5 +1,9 @@
 #include <algorithm>
 
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "graph/ops/normalized_channels.h"
 #include "graph/ops/op_def.h"
 #include "passes/edit/graph_edits.h"
 #include "passes/edit/reads.h"
@@ -33,8 +37,7 @@ class EvalCloner {
     for (ValueId& input : node.inputs) input = copy_of(input);
     build_.origin = node.origin;
     if (node.op == OpKind::dropout) return keep_all(node);
-    if (node.op == OpKind::batch_norm)
-      if (const BatchStatistics* statistics = statistics_of(node)) return normalize(node, *statistics);
+    if (node.op == OpKind::batch_norm) return normalize(node, statistics_of(node));
     clone(std::move(node));
   }
 
@@ -59,24 +62,19 @@ class EvalCloner {
     copy_[node.outputs[1]] = build_.add(OpKind::fill, {}, all);
   }
 
-  const BatchStatistics* statistics_of(const Node& node) const {
+  const BatchStatistics& statistics_of(const Node& node) const {
     for (const BatchStatistics& s : graph_.statistics)
-      if (s.mean == node.outputs[1]) return &s;
-    return nullptr;
+      if (s.mean == node.outputs[1]) return s;
+    throw Error(
+        fmt::format("node '{}' normalizes by the statistics of its batch and has no running statistics that training keeps, as its mean "
+                    "and variance are computed; leave out the evaluation, or let the node use what it is given with --eval-bn",
+                    node.origin));
   }
 
-  // y = (x - mean) · gamma / sqrt(variance + epsilon) + beta, per channel
   void normalize(const Node& node, const BatchStatistics& running) {
-    const ValueId x = node.inputs[0];
-    Shape channels(build_.shape(x).size(), 1);
-    channels[1] = build_.shape(x)[1];
     const ValueId mean = running.running_mean, variance = running.running_variance;
-    const ValueId epsilon = build_.scalar(node.attributes.get_double(Attr::epsilon), build_.dtype(x));
-    const ValueId deviation = build_.add(OpKind::sqrt, {build_.add(OpKind::add, {variance, epsilon})});
-    const ValueId factor = build_.add(OpKind::div, {node.inputs[1], deviation});
-    const ValueId centred = build_.add(OpKind::sub, {x, build_.reshape(mean, channels)});
-    const ValueId scaled = build_.add(OpKind::mul, {centred, build_.reshape(factor, channels)});
-    copy_[node.outputs[0]] = build_.add(OpKind::add, {scaled, build_.reshape(node.inputs[2], channels)});
+    copy_[node.outputs[0]] = normalized_channels(build_, node.inputs[0], {mean, variance, node.inputs[1], node.inputs[2]},
+                                                 node.attributes.get_double(Attr::epsilon));
     copy_[node.outputs[1]] = mean;
     copy_[node.outputs[2]] = variance;
   }

@@ -1,6 +1,8 @@
-#include <numeric>
+#include <fmt/format.h>
 
-#include "graph/ops/op_def.h"
+#include "base/counted.h"
+#include "base/error.h"
+#include "graph/ops/normalized_channels.h"
 #include "passes/edit/graph_edits.h"
 #include "passes/passes.h"
 
@@ -10,12 +12,10 @@ namespace {
 // x [B, C, …] with the statistics of a round: its micro-batches, one on each rank.
 class RoundStatistics {
  public:
-  RoundStatistics(Builder& build, const Node& node, int64_t ranks) : build_(build), x_(node.inputs[0]), ranks_(ranks) {
-    const Shape shape = build.shape(x_);
+  RoundStatistics(Builder& build, const Node& node, int64_t ranks) : build_(build) {
+    const Shape shape = build.shape(node.inputs[0]);
     for (int64_t axis = 0; axis < static_cast<int64_t>(shape.size()); ++axis)
       if (axis != 1) axes_.push_back(axis);
-    per_channel_ = shape;
-    for (const int64_t axis : axes_) per_channel_[axis] = 1;
     count_ = static_cast<double>(elements(shape) / std::max<int64_t>(1, shape[1]) * ranks);
   }
 
@@ -29,33 +29,24 @@ class RoundStatistics {
     return dtype == DType::f64 ? mean : cast(mean, dtype);
   }
 
-  ValueId along_channels(ValueId x) { return build_.reshape(x, per_channel_); }
-
  private:
   ValueId cast(ValueId x, DType dtype) { return build_.add(OpKind::cast, {x}, {{Attr::dtype, dtype_value(dtype)}}); }
 
   Builder& build_;
-  ValueId x_;
-  int64_t ranks_;
   std::vector<int64_t> axes_;  // all but that of the channels
-  Shape per_channel_;
   double count_ = 1;
 };
 
-// y = (x - mean) · gamma / sqrt(variance + epsilon) + beta
 void normalize(GraphEdits& edits, NodeId id, const Node& node, int64_t ranks) {
   Builder build = edits.build_before(id);
   RoundStatistics round(build, node, ranks);
   const ValueId mean = round.mean(node.inputs[0]);
-  const ValueId centred = build.add(OpKind::sub, {node.inputs[0], round.along_channels(mean)});
+  const ValueId centred = build.add(OpKind::sub, {node.inputs[0], spread_channels(build, mean, build.shape(node.inputs[0]).size())});
   const ValueId variance = round.mean(build.add(OpKind::mul, {centred, centred}));
-  const ValueId epsilon = build.scalar(node.attributes.get_double(Attr::epsilon), build.dtype(variance));
-  const ValueId rstd = build.add(OpKind::reciprocal, {build.add(OpKind::sqrt, {build.add(OpKind::add, {variance, epsilon})})});
-  const ValueId factor = build.add(OpKind::mul, {node.inputs[1], rstd});
-  const ValueId scaled = build.add(OpKind::mul, {centred, round.along_channels(factor)});
-  const ValueId y = build.add(OpKind::add, {scaled, round.along_channels(node.inputs[2])});
+  const ValueId y = normalized_channels(build, node.inputs[0], {mean, variance, node.inputs[1], node.inputs[2]},
+                                        node.attributes.get_double(Attr::epsilon));
   edits.place();
-  const ValueId results[] = {y, mean, variance, rstd};
+  const ValueId results[] = {y, mean, variance};
   for (size_t i = 0; i < node.outputs.size(); ++i) edits.forward(node.outputs[i], results[i]);
   edits.erase(id);
 }
@@ -64,6 +55,9 @@ void normalize(GraphEdits& edits, NodeId id, const Node& node, int64_t ranks) {
 
 bool sync_batch_norm(Graph& graph, const CompileOptions& options) {
   if (!options.sync_bn || options.ranks == 1) return false;
+  if (options.micro_batches != options.ranks)
+    throw Error(fmt::format("--sync-bn needs a micro-batch on each of the {}, but there are {}; use --micro-batches {}",
+                            counted(options.ranks, "rank"), counted(options.micro_batches, "micro-batch"), options.ranks));
   GraphEdits edits(graph);
   const NodeId count = static_cast<NodeId>(graph.nodes.size());
   for (NodeId id = 0; id < count; ++id)

@@ -21,9 +21,19 @@ std::vector<int32_t> carried_tensors(const Plan& plan) {
   return tensors;
 }
 
+namespace {
+
+// Batch statistics over all ranks: each of them needs a micro-batch.
+bool sums_over_ranks(const PlanProgram& program) {
+  return std::any_of(program.steps.begin(), program.steps.end(), [](const Step& s) { return s.kind == StepKind::all_reduce; });
+}
+
+}  // namespace
+
 // Running statistics are folded over all micro-batches of a window.
 bool takes_part_batches(const Plan& plan) {
-  if (!plan.statistics.empty()) return false;
+  const PlanProgram* micro_step = find_program(plan, Program::micro_step);
+  if (!plan.statistics.empty() || (micro_step != nullptr && sums_over_ranks(*micro_step))) return false;
   return samples_per_micro_batch(plan) == 1 ||
          std::any_of(plan.inputs.begin(), plan.inputs.end(), [](const PlanInput& input) { return input.mask; });
 }

@@ -69,7 +69,8 @@ std::string model_of(const SuiteCase& suite_case, const TemporaryFolder& folder)
 
 }  // namespace
 
-std::string check_forward(SuiteCase suite_case, bool reference) {
+ForwardResult check_forward(SuiteCase suite_case, bool reference) {
+  ForwardResult result;
   try {
     load_case(suite_case);
     const TemporaryFolder folder;
@@ -77,18 +78,19 @@ std::string check_forward(SuiteCase suite_case, bool reference) {
     for (const DataSet& set : suite_case.sets) {
       const DType precision = precision_of(set);
       const Forward forward = import_forward(file, set, precision);
+      result.constant = result.constant || forward.constant;
       const auto outputs = reference ? evaluate_reference(forward) : evaluate_plan(file, forward, precision);
       if (outputs.size() != set.outputs.size())
-        return fmt::format("it has {} output values, expected {}", outputs.size(), set.outputs.size());
+        throw Error(fmt::format("it has {} output values, expected {}", outputs.size(), set.outputs.size()));
       for (const SuiteTensor& expected : set.outputs)
-        if (const std::string text = difference(expected, outputs.at(expected.name)); !text.empty()) return text;
+        if (result.problem.empty()) result.problem = difference(expected, outputs.at(expected.name));
     }
   } catch (const ErrorList& list) {
-    return list.problems().empty() ? list.what() : list.problems()[0];
+    result.problem = list.problems().empty() ? list.what() : list.problems()[0];
   } catch (const std::exception& error) {
-    return error.what();
+    result.problem = error.what();
   }
-  return "";
+  return result;
 }
 
 }  // namespace zeroplan

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <limits>
 #include <map>
 
 #include <fmt/format.h>
@@ -47,7 +48,7 @@ std::string reason_of(const std::string& name) {
 }
 
 struct Score {
-  int passed = 0, all = 0;
+  int passed = 0, all = 0, constant = 0;
   void add(bool pass) {
     passed += pass;
     ++all;
@@ -57,6 +58,7 @@ struct Score {
 struct Arguments {
   std::string folder, part;
   std::vector<std::string> suites, required;  // required: SUITE=PASSED
+  int most_constant = std::numeric_limits<int>::max();
   bool reference = false;
 };
 
@@ -65,8 +67,10 @@ std::map<std::string, Score> run_suites(const Arguments& arguments) {
   for (const std::string& suite : arguments.suites)
     for (const SuiteCase& suite_case : list_cases(std::filesystem::path(arguments.folder) / suite)) {
       if (suite_case.name.find(arguments.part) == std::string::npos) continue;
-      const std::string text = check_forward(suite_case, arguments.reference);
+      const auto [text, constant] = check_forward(suite_case, arguments.reference);
       scores[suite].add(text.empty());
+      scores[suite].constant += constant;
+      if (constant) fmt::print("  {}: its inputs are constants of the import\n", suite_case.name);
       if (is_training(suite, suite_case.name)) scores["training"].add(text.empty());
       if (!text.empty()) fmt::print("  {}: {}{}\n", suite_case.name, text.substr(0, text.find('\n')), reason_of(suite_case.name));
       std::fflush(stdout);
@@ -84,6 +88,11 @@ std::vector<std::string> misses(const Arguments& arguments, const std::map<std::
     if (score == scores.end() || score->second.passed < least)
       lines.push_back(fmt::format("{}: fewer than {} pass", text.substr(0, at), least));
   }
+  int constant = 0;
+  for (const auto& [suite, score] : scores) constant += score.constant;
+  if (constant > arguments.most_constant)
+    lines.push_back(
+        fmt::format("{} cases, more than {}, have constants alone, so that no kernel is tried", constant, arguments.most_constant));
   return lines;
 }
 
@@ -97,11 +106,13 @@ int main(int argc, char** argv) {
   app.add_option("--suite", arguments.suites, "these alone")->capture_default_str();
   app.add_option("--name", arguments.part, "only cases whose name contains this");
   app.add_option("--require", arguments.required, "SUITE=N: fail where fewer than N pass")->take_all();
+  app.add_option("--most-constant", arguments.most_constant, "fail where the import has to know all inputs of more cases");
   app.add_flag("--reference", arguments.reference, "by the reference evaluators instead of a plan");
   CLI11_PARSE(app, argc, argv);
   const std::map<std::string, Score> scores = run_suites(arguments);
   for (const auto& [suite, score] : scores)
-    fmt::print("{:<18} {:>4} of {:>4}  {:5.1f} %\n", suite, score.passed, score.all, 100.0 * score.passed / score.all);
+    fmt::print("{:<18} {:>4} of {:>4}  {:5.1f} %, {} of constants alone\n", suite, score.passed, score.all,
+               100.0 * score.passed / score.all, score.constant);
   const std::vector<std::string> problems = misses(arguments, scores);
   for (const std::string& problem : problems) fmt::print("{}\n", problem);
   return problems.empty() ? 0 : 1;

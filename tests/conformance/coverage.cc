@@ -12,6 +12,8 @@
 
 #include "base/error.h"
 #include "graph/onnx/decode.h"
+#include "graph/onnx/limits.h"
+#include "graph/onnx/normalize.h"
 #include "graph/onnx/tensor_data.h"
 #include "graph/onnx/value_lists.h"
 #include "graph/ops/op_def.h"
@@ -41,7 +43,7 @@ CaseResult run_case(const SuiteCase& suite_case) {
     result.op = key_of(model.graph().node(0).domain(), model.graph().node(0).op_type());
   for (const auto& input : model.graph().input())
     if (input.type().has_tensor_type()) result.types.insert(onnx_type_name(input.type().tensor_type().elem_type()));
-  result.forward = check_forward(suite_case, false).empty();
+  result.forward = check_forward(suite_case, false).problem.empty();
   result.candidate = is_differentiable(suite_case);
   result.gradients = check_gradients(suite_case).outcome;
   return result;
@@ -73,6 +75,9 @@ std::string forward_of(const onnx::OpSchema& schema) {
   node.op = schema.Name();
   node.domain = schema.domain();
   if (find_decoder(node)) return "decoder";
+  onnx::NodeProto proto;
+  proto.set_op_type(schema.Name());
+  if (schema.domain().empty() && find_rewrite(proto, kMaxOpset)) return "rewritten";
   if (schema.domain().empty() && is_control_flow(schema.Name())) return "folded or unrolled";
   if (makes_or_takes_lists(node)) return "lists at import";
   if (schema.domain() == "ai.onnx.preview.training" && schema.Name() == "Gradient") return "built at import";

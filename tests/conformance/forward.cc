@@ -43,6 +43,7 @@ Forward import_with(const ModelFile& file, const DataSet& set, DType precision, 
   for (const SuiteTensor& input : set.inputs)
     if (input.item || binds(binding, input.values)) forward.bound[input.name] = input.values;
   options.bind = forward.bound;
+  forward.constant = !set.inputs.empty() && forward.bound.size() == set.inputs.size();
   options.dropout_masks = forward.masks = set.masks;
   options.dims = forward.dims = dims_of(file, set, forward.bound);
   forward.outputs = set.sequences;

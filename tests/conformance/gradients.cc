@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
+#include <optional>
 #include <set>
 
 #include <fmt/format.h>
@@ -17,21 +19,27 @@
 namespace zeroplan {
 namespace {
 
+// A difference over a step h of a function computed to ε has an error of ε |f| / h and a smaller one of the order of h² (Numerical Recipes,
+// 3rd edition, 5.7). |f| is that of the terms that are summed: they may cancel.
 constexpr double kStep = 1e-6;         // relative to max(1, |x|)
 constexpr double kTolerance = 2e-5;    // relative to the gradients of the leaf
+constexpr double kRounding = 1e-14;    // ε: some steps of double in each term
 constexpr int64_t kMostElements = 48;  // checked per leaf
 
 // A weight per output element that no symmetry cancels.
 double output_weight(int64_t i) { return 0.75 + std::cos(1.7 * static_cast<double>(i + 1)); }
 
-ValueId weighted_sum(Builder& build, ValueId output) {
+ValueId weighted(Builder& build, ValueId output) {
   const Shape shape = build.shape(output);
   HostTensor weights(DType::f64, shape);
   for (int64_t i = 0; i < weights.count(); ++i) weights.set(i, output_weight(i));
-  std::vector<int64_t> axes(shape.size());
-  for (size_t i = 0; i < axes.size(); ++i) axes[i] = static_cast<int64_t>(i);
-  const ValueId product = build.add(OpKind::mul, {output, build.constant(std::move(weights))});
-  return build.add(OpKind::reduce_sum, {product}, {{Attr::axes, axes}, {Attr::keepdims, int64_t{0}}});
+  return build.add(OpKind::mul, {output, build.constant(std::move(weights))});
+}
+
+ValueId sum(Builder& build, ValueId x) {
+  std::vector<int64_t> axes(build.shape(x).size());
+  std::iota(axes.begin(), axes.end(), 0);
+  return build.add(OpKind::reduce_sum, {x}, {{Attr::axes, axes}, {Attr::keepdims, int64_t{0}}});
 }
 
 // A cast through which no gradient is to pass (straight_through 0): a number of the data, not of the training.
@@ -47,12 +55,6 @@ std::vector<bool> reached_from(const Graph& graph, const std::vector<bool>& leaf
   return reached;
 }
 
-double loss_of(const GradientProblem& problem, const std::map<ValueId, HostTensor>& values) {
-  std::map<ValueId, HostTensor> all = values;
-  evaluate_program(problem.graph, Program::micro_step, all);
-  return all.at(problem.graph.loss.sum).get(0);
-}
-
 std::vector<int64_t> chosen_elements(int64_t count) {
   std::vector<int64_t> chosen;
   const int64_t n = std::min(count, kMostElements);
@@ -64,25 +66,6 @@ double largest(const HostTensor& t) {
   double most = 0;
   for (int64_t i = 0; i < t.count(); ++i) most = std::max(most, std::abs(t.get(i)));
   return most;
-}
-
-// Where the loss has a corner at x, every slope between the two sides is a gradient.
-bool agrees(double gradient, double below, double above, double tolerance) {
-  return gradient >= std::min(below, above) - tolerance && gradient <= std::max(below, above) + tolerance;
-}
-
-// The loss has a jump at x: its differences grow as the step shrinks.
-bool jumps(const GradientProblem& problem, std::map<ValueId, HostTensor>& values, ValueId leaf, int64_t i, double h, double above,
-           double below) {
-  if (std::max(std::abs(above), std::abs(below)) * h < 1e-3) return false;
-  HostTensor& x = values.at(leaf);
-  const double at = x.get(i), here = loss_of(problem, values);
-  x.set(i, at + h / 10);
-  const double closer_above = (loss_of(problem, values) - here) / h * 10;
-  x.set(i, at - h / 10);
-  const double closer_below = (here - loss_of(problem, values)) / h * 10;
-  x.set(i, at);
-  return std::abs(closer_above) > 5 * std::abs(above) || std::abs(closer_below) > 5 * std::abs(below);
 }
 
 class GivenInputs : public DataSource {
@@ -104,6 +87,99 @@ void make_finite(HostTensor& values) {
   for (int64_t i = 0; i < values.count(); ++i)
     if (!std::isfinite(values.get(i))) values.set(i, 0.25);
 }
+
+const RunScalars kScalars{.step = 1};
+
+Plan plan_of(const GradientProblem& problem) {
+  CompileOptions options;
+  options.batch = options.micro_batches = 1;
+  options.precision = DType::f64;
+  options.optimizer = OptimizerKind::sgd;
+  Graph graph = problem.graph;
+  run_pipeline(graph, options);
+  Plan plan = emit_plan(graph, options);
+  for (PlanInput& input : plan.inputs) input.sample_axis = -1;
+  plan.header.digest = plan_digest(plan);
+  require_verified(plan);
+  return plan;
+}
+
+Executor executor_of(const GradientProblem& problem, const Plan& plan, const std::map<ValueId, HostTensor>& values) {
+  const WeightReader weights = [&](int parameter, int64_t first, int64_t count, void* to) {
+    std::memcpy(to, values.at(problem.leaves[parameter]).as<double>() + first, static_cast<size_t>(count) * sizeof(double));
+  };
+  return Executor({std::make_shared<const Plan>(plan)}, weights, {});
+}
+
+// Of the loss at the problem's values, by the reference evaluators; what draws random numbers has none, and is run.
+class Differences {
+ public:
+  explicit Differences(const GradientProblem& problem) : problem_(problem), values_(problem.values) {
+    const auto& nodes = problem.graph.nodes;
+    if (std::any_of(nodes.begin(), nodes.end(), [](const Node& node) { return !op_def(node.op).evaluate; })) plan_ = plan_of(problem);
+  }
+
+  std::string compare(const std::vector<HostTensor>& gradients, bool& zero) {
+    here_ = loss();
+    if (!std::isfinite(here_)) return fmt::format("the loss is {}", here_);
+    zero = true;
+    for (size_t p = 0; p < gradients.size(); ++p) {
+      const double scale = largest(gradients[p]);
+      for (const int64_t i : chosen_elements(gradients[p].count())) {
+        zero = zero && gradients[p].get(i) == 0;
+        if (const std::string text = compare(static_cast<int>(p), i, gradients[p].get(i), scale); !text.empty()) return text;
+      }
+    }
+    return "";
+  }
+
+ private:
+  double loss() {
+    if (plan_) return executor_of(problem_, *plan_, values_).accumulate(GivenInputs(*plan_, problem_), 0, nullptr, kScalars).loss;
+    std::map<ValueId, HostTensor> all = values_;
+    evaluate_program(problem_.graph, Program::micro_step, all);
+    terms_ = std::max(terms_, all.at(problem_.scale).get(0));
+    return all.at(problem_.graph.loss.sum).get(0);
+  }
+
+  // Slopes over h below and above the place.
+  std::pair<double, double> slopes(ValueId leaf, int64_t i, double h) {
+    HostTensor& x = values_.at(leaf);
+    const double at = x.get(i);
+    x.set(i, at + h);
+    const double above = (loss() - here_) / h;
+    x.set(i, at - h);
+    const double below = (here_ - loss()) / h;
+    x.set(i, at);
+    return {below, above};
+  }
+
+  std::string compare(int parameter, int64_t i, double gradient, double scale) {
+    const ValueId leaf = problem_.leaves[parameter];
+    const double h = kStep * std::max(1.0, std::abs(values_.at(leaf).get(i)));
+    const auto [below, above] = slopes(leaf, i, h);
+    const double rounding = kRounding * std::max(terms_, std::abs(here_)) / h, tolerance = kTolerance * scale + rounding;
+    const bool corner = std::abs(above - below) > 1e-3 * scale + rounding;
+    // A smooth loss is held to the central difference; at a corner every slope between the two sides is a gradient.
+    const bool agrees = corner ? gradient >= std::min(below, above) - tolerance && gradient <= std::max(below, above) + tolerance
+                               : std::abs(gradient - (above + below) / 2) <= tolerance;
+    if (agrees || jumps(leaf, i, h, below, above)) return "";
+    return fmt::format("gradient of '{}'[{}] is {:.9g}, differences give {:.9g} and {:.9g}", problem_.graph.parameters[parameter].name, i,
+                       gradient, below, above);
+  }
+
+  // The loss has a jump there: its differences grow as the step shrinks.
+  bool jumps(ValueId leaf, int64_t i, double h, double below, double above) {
+    if (std::max(std::abs(above), std::abs(below)) * h < 1e-6 * std::max(terms_, std::abs(here_))) return false;
+    const auto [closer_below, closer_above] = slopes(leaf, i, h / 10);
+    return std::abs(closer_above) > 5 * std::abs(above) || std::abs(closer_below) > 5 * std::abs(below);
+  }
+
+  const GradientProblem& problem_;
+  std::map<ValueId, HostTensor> values_;
+  std::optional<Plan> plan_;
+  double here_ = 0, terms_ = 0;
+};
 
 }  // namespace
 
@@ -138,62 +214,26 @@ GradientProblem make_problem(const Forward& forward) {
   std::set<ValueId> counted;
   for (const ValueId id : outputs) {
     if (!is_floating(graph.values[id].dtype) || !reached[id] || !counted.insert(id).second) continue;
-    const ValueId sum = weighted_sum(build, id);
-    graph.loss.sum = graph.loss.sum == kNone ? sum : build.add(OpKind::add, {graph.loss.sum, sum});
+    const ValueId terms = weighted(build, id), part = sum(build, terms);
+    const ValueId sizes = sum(build, build.add(OpKind::abs, {terms}));
+    graph.loss.sum = graph.loss.sum == kNone ? part : build.add(OpKind::add, {graph.loss.sum, part});
+    problem.scale = problem.scale == kNone ? sizes : build.add(OpKind::add, {problem.scale, sizes});
   }
   if (graph.loss.sum == kNone) problem.leaves.clear();
   return problem;
 }
 
 std::vector<HostTensor> built_gradients(const GradientProblem& problem) {
-  CompileOptions options;
-  options.batch = options.micro_batches = 1;
-  options.precision = DType::f64;
-  options.optimizer = OptimizerKind::sgd;
-  Graph graph = problem.graph;
-  run_pipeline(graph, options);
-  Plan plan = emit_plan(graph, options);
-  for (PlanInput& input : plan.inputs) input.sample_axis = -1;
-  plan.header.digest = plan_digest(plan);
-  require_verified(plan);
-  const WeightReader weights = [&](int parameter, int64_t first, int64_t count, void* to) {
-    std::memcpy(to, problem.values.at(problem.leaves[parameter]).as<double>() + first, static_cast<size_t>(count) * sizeof(double));
-  };
-  Executor executor({std::make_shared<const Plan>(plan)}, weights, {});
-  executor.accumulate(GivenInputs(plan, problem), 0, nullptr, {.step = 1});
+  const Plan plan = plan_of(problem);
+  Executor executor = executor_of(problem, plan, problem.values);
+  executor.accumulate(GivenInputs(plan, problem), 0, nullptr, kScalars);
   std::vector<HostTensor> gradients;
   for (size_t p = 0; p < problem.leaves.size(); ++p) gradients.push_back(executor.gradient(static_cast<int>(p)));
   return gradients;
 }
 
 std::string compare_gradients(const GradientProblem& problem, const std::vector<HostTensor>& gradients, bool& zero) {
-  std::map<ValueId, HostTensor> values = problem.values;
-  const double here = loss_of(problem, values);
-  if (!std::isfinite(here)) return fmt::format("the loss is {}", here);
-  zero = true;
-  for (size_t p = 0; p < gradients.size(); ++p) {
-    const ValueId leaf = problem.leaves[p];
-    const double scale = std::max(1.0, largest(gradients[p]));
-    for (const int64_t i : chosen_elements(gradients[p].count())) {
-      HostTensor& x = values.at(leaf);
-      const double at = x.get(i), h = kStep * std::max(1.0, std::abs(at)), g = gradients[p].get(i);
-      x.set(i, at + h);
-      const double above = (loss_of(problem, values) - here) / h;
-      x.set(i, at - h);
-      const double below = (here - loss_of(problem, values)) / h;
-      x.set(i, at);
-      zero = zero && g == 0;
-      if (jumps(problem, values, leaf, i, h, above, below)) continue;
-      const double rounding = 1e-15 * std::abs(here) / h;
-      // A smooth loss is held to the central difference.
-      const bool corner = std::abs(above - below) > 1e-3 * scale;
-      const double middle = (above + below) / 2, tolerance = kTolerance * scale + rounding;
-      if (corner ? !agrees(g, below, above, tolerance) : std::abs(g - middle) > tolerance)
-        return fmt::format("gradient of '{}'[{}] is {:.9g}, differences give {:.9g} and {:.9g}", problem.graph.parameters[p].name, i, g,
-                           below, above);
-    }
-  }
-  return "";
+  return Differences(problem).compare(gradients, zero);
 }
 
 }  // namespace zeroplan

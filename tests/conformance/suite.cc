@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -69,15 +70,31 @@ bool is_sequence(const onnx::TypeProto& type) {
   return type.has_sequence_type() || (type.has_optional_type() && type.optional_type().elem_type().has_sequence_type());
 }
 
-// Graph inputs that are initializers too have no file where the set leaves them out.
-std::vector<SuiteTensor> read_list(const fs::path& set, const std::string& kind,
-                                   const google::protobuf::RepeatedPtrField<onnx::ValueInfoProto>& values) {
+using ValueInfos = google::protobuf::RepeatedPtrField<onnx::ValueInfoProto>;
+
+// `may_lack`: values that need no file.
+std::vector<SuiteTensor> read_list(const fs::path& set, const std::string& kind, const ValueInfos& values,
+                                   const std::set<std::string>& may_lack) {
   std::vector<SuiteTensor> tensors;
   for (int i = 0; i < values.size(); ++i) {
     const fs::path file = set / fmt::format("{}_{}.pb", kind, i);
-    if (fs::exists(file)) add_values(file, values[i], tensors);
+    if (fs::exists(file))
+      add_values(file, values[i], tensors);
+    else if (!may_lack.count(values[i].name()))
+      throw Error(fmt::format("{} is missing: the {} '{}'", file.string(), kind, values[i].name()));
   }
   return tensors;
+}
+
+// Graph inputs that are initializers too have no file where the set leaves them out.
+DataSet read_set(const fs::path& set, const onnx::GraphProto& graph) {
+  std::set<std::string> initializers;
+  for (const auto& tensor : graph.initializer()) initializers.insert(tensor.name());
+  DataSet data{read_list(set, "input", graph.input(), initializers), read_list(set, "output", graph.output(), {}), {}, {}};
+  for (const auto& output : graph.output())
+    if (is_sequence(output.type())) data.sequences.push_back(output.name());
+  data.masks = numpy_dropout_masks(graph, data);
+  return data;
 }
 
 }  // namespace
@@ -97,10 +114,7 @@ void load_case(SuiteCase& suite_case) {
   for (int i = 0;; ++i) {
     const fs::path set = suite_case.model.parent_path() / fmt::format("test_data_set_{}", i);
     if (!fs::is_directory(set)) break;
-    suite_case.sets.push_back({read_list(set, "input", model.graph().input()), read_list(set, "output", model.graph().output()), {}});
-    for (const auto& output : model.graph().output())
-      if (is_sequence(output.type())) suite_case.sets.back().sequences.push_back(output.name());
-    suite_case.sets.back().masks = numpy_dropout_masks(model.graph(), suite_case.sets.back());
+    suite_case.sets.push_back(read_set(set, model.graph()));
   }
   if (suite_case.sets.empty()) throw Error("it has no data set");
 }

@@ -1,5 +1,4 @@
 // `zeroplan predict`, `--bind` and `zeroplan doctor`.
-#include <cstring>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -7,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include "base/npy.h"
-#include "base/npy_writer.h"
 #include "base/temporary_folder.h"
 #include "tests/e2e_support/command.h"
 #include "tests/e2e_support/tiny_model.h"
@@ -21,14 +19,6 @@ using testing::HasSubstr;
 using testing::Not;
 
 constexpr int64_t kSamples = 7, kWidth = 3;
-
-std::vector<float> floats(const std::string& path, Shape& shape) {
-  const NpyFile file(path);
-  shape = file.shape;
-  std::vector<float> values(static_cast<size_t>(elements(shape)));
-  std::memcpy(values.data(), file.data, values.size() * sizeof(float));
-  return values;
-}
 
 // y = x · w (N, 3), total = the sum of y over everything; `rate` scales w where it is a graph input.
 class Predict : public testing::Test {
@@ -63,10 +53,9 @@ TEST_F(Predict, JoinsTheBatchesOfAllRanksTheLastOneShort) {
        {"--ranks 1 --batch 7 --micro-batches 1", "--ranks 2 --batch 4", "--ranks 1 --batch 6 --micro-batches 3", "--ranks 3 --batch 3"}) {
     const Outcome outcome = predict(fmt::format("--output y {}", options));
     ASSERT_EQ(outcome.code, 0) << outcome.output;
-    Shape shape;
-    const std::vector<float> y = floats(out_.file("y.npy"), shape);
-    ASSERT_EQ(shape, (Shape{kSamples, kWidth})) << options;
-    for (size_t i = 0; i < y.size(); ++i) EXPECT_NEAR(y[i], expected(static_cast<int64_t>(i)), 1e-6) << options;
+    const HostTensor y = NpyFile(out_.file("y.npy")).tensor();
+    ASSERT_EQ(y.shape(), (Shape{kSamples, kWidth})) << options;
+    for (int64_t i = 0; i < y.count(); ++i) EXPECT_NEAR(y.get(i), expected(i), 1e-6) << options;
     EXPECT_FALSE(std::filesystem::exists(out_.file("total.npy")));
   }
 }
@@ -74,10 +63,9 @@ TEST_F(Predict, JoinsTheBatchesOfAllRanksTheLastOneShort) {
 TEST_F(Predict, AnOutputOfAllSamplesNeedsThemInOneBatch) {
   EXPECT_THAT(predict("--batch 2").output, AllOf(HasSubstr("'total' has no sample axis"), HasSubstr("7 samples")));
   ASSERT_EQ(predict("--batch 7 --micro-batches 1").code, 0);
-  Shape shape;
   double sum = 0;
   for (int64_t i = 0; i < kSamples * kWidth; ++i) sum += expected(i);
-  EXPECT_NEAR(floats(out_.file("total.npy"), shape).at(0), sum, 1e-5);
+  EXPECT_NEAR(NpyFile(out_.file("total.npy")).tensor().get(0), sum, 1e-5);
 }
 
 // The file's name has no folder in it.

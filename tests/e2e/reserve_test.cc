@@ -12,7 +12,8 @@
 #include <gtest/gtest.h>
 #include <re2/re2.h>
 
-#include "tests/e2e_support/npz.h"
+#include "base/npy.h"
+#include "base/temporary_folder.h"
 #include "tests/paths/paths.h"
 
 namespace zeroplan {
@@ -70,11 +71,7 @@ void PrintTo(const Setting& s, std::ostream* out) {
 
 class Reserve : public testing::TestWithParam<Setting> {
  protected:
-  Reserve() : folder_(std::filesystem::path(testing::TempDir()) / fmt::format("reserve_{}", ::getpid())) {
-    std::filesystem::create_directories(folder_);
-  }
-  ~Reserve() override { std::filesystem::remove_all(folder_); }
-  std::string file(const char* name) const { return folder_ / name; }
+  std::string file(const char* name) const { return folder_.file(name); }
 
   // 64 samples of 64 tokens, or what the steps of the other models read.
   std::vector<std::string> data(bool eval) const {
@@ -87,12 +84,12 @@ class Reserve : public testing::TestWithParam<Setting> {
       return arguments;
     }
     for (const char* name : {"idx.npy", "target.npy"}) write_npy(file(name), HostTensor(DType::i64, {kSamples, kTokens}));
-    std::vector<std::string> arguments = {"--data", folder_};
-    if (eval) arguments.insert(arguments.end(), {"--eval-data", folder_, "--eval-every", "2"});
+    std::vector<std::string> arguments = {"--data", folder_.path()};
+    if (eval) arguments.insert(arguments.end(), {"--eval-data", folder_.path(), "--eval-every", "2"});
     return arguments;
   }
 
-  std::filesystem::path folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_P(Reserve, ProcessStaysWithinArenasAndReserve) {

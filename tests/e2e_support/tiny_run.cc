@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "tests/e2e_support/npz.h"
+#include "base/npy.h"
 
 namespace zeroplan {
 

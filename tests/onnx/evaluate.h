@@ -1,9 +1,11 @@
 #pragma once
 // Values of an imported model by the reference evaluators.
+#include <cstring>
 #include <map>
 #include <string>
 
 #include "base/error.h"
+#include "base/npy.h"
 #include "graph/onnx/importer.h"
 #include "graph/onnx/stored_weight.h"
 #include "graph/ops/op_def.h"
@@ -14,6 +16,16 @@ inline ImportOptions samples(int64_t n) {
   ImportOptions options;
   options.samples = n;
   return options;
+}
+
+// The first rows of an array in a file.
+inline HostTensor first_rows(const std::string& path, int64_t count) {
+  const HostTensor all = NpyFile(path).tensor();
+  Shape shape = all.shape();
+  shape.at(0) = count;
+  HostTensor rows(all.dtype(), shape);
+  std::memcpy(rows.mutable_data(), all.data(), static_cast<size_t>(rows.bytes()));
+  return rows;
 }
 
 // What `fn` is refused with; empty where it is not.

@@ -143,6 +143,45 @@ TEST_P(Masked, WhatDoesNotCountDoesNotMatter) {
   }
 }
 
+// Four samples with weights as the six that they stand for; the one without weight may hold anything.
+TEST_P(Masked, AWeightIsHowOftenASampleCounts) {
+  const Case& c = kCases[GetParam()];
+  TempFolder folder;
+  const std::string path = model_of(c).save(folder / "m.onnx");
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> rows = {1, 2, 3, kNan, kNan, kNan, -1, 0, 1, 0.25f, 1, -1};
+  const std::vector<int> labels = {2, 0, 1, 1};
+  const std::vector<double> weights = {2, 0, 1, 3};
+  const auto batch = [&](const std::vector<int>& samples) {
+    std::vector<float> x;
+    std::vector<int> y;
+    std::vector<double> w;
+    for (const int i : samples) {
+      x.insert(x.end(), rows.begin() + 3 * i, rows.begin() + 3 * (i + 1));
+      y.push_back(labels[i]);
+      w.push_back(weights[i]);
+    }
+    const auto count = static_cast<int64_t>(samples.size());
+    return std::map<std::string, HostTensor>{{"x", HostTensor::of(DType::f32, {count, 3}, x)},
+                                             {"labels", HostTensor::of(DType::i64, {count}, y)},
+                                             {"often", HostTensor::of(DType::f64, {count}, w)}};
+  };
+  const double expected = evaluate_loss(import_model(path, options_of(c, 6, 1)), batch({0, 0, 2, 3, 3, 3}));
+  for (const auto& pieces : std::vector<std::vector<std::vector<int>>>{{{0, 1, 2, 3}}, {{0, 1}, {2, 3}}, {{0}, {1}, {2}, {3}}}) {
+    ImportOptions options = options_of(c, static_cast<int64_t>(pieces[0].size()), static_cast<int64_t>(pieces.size()));
+    options.sample_weight = "often";
+    const ImportedModel model = import_model(path, options);
+    LossParts all;
+    for (const std::vector<int>& piece : pieces) {
+      const LossParts part = evaluate_parts(model, batch(piece));
+      all.sum += part.sum;
+      all.weight += part.weight;
+    }
+    const double weight = model.graph.loss.weight == kNone ? 1 : all.weight;
+    EXPECT_NEAR(all.sum / weight, expected, 1e-6 * std::max(1.0, std::abs(expected))) << pieces.size();
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Losses, Masked, testing::Range<size_t>(0, std::size(kCases)),
                          [](const auto& info) { return kCases[info.param].name; });
 
@@ -181,6 +220,25 @@ TEST(SampleMask, WhatMixesSamplesIsReported) {
   const ImportedModel model = import_model(model_of(c).save(folder / "m.onnx"), options_of(c, 4, 1));
   for (const ImportedInput& input : model.inputs) EXPECT_FALSE(input.mask);
   EXPECT_THAT(model.report, testing::Contains(testing::AllOf(HasSubstr("a last batch that is not full is left out"), HasSubstr("rest"))));
+}
+
+TEST(SampleWeight, NeedsSamplesApart) {
+  TempFolder folder;
+  const Case c{"",
+               [](ModelBuilder& m) {
+                 m.ints("first", {1}, {0});
+                 m.node("ReduceMean", {"y", "first"}, {"centre"});
+                 m.node("Sub", {"y", "centre"}, {"rest"});
+                 m.add("ReduceMean", {"rest"}, "loss", {{"keepdims", 0}});
+               },
+               ""};
+  ImportOptions options = options_of(c, 4, 1);
+  options.sample_weight = "often";
+  const std::string path = model_of(c).save(folder / "m.onnx");
+  EXPECT_THAT(message([&] { import_model(path, options); }), testing::AllOf(HasSubstr("--sample-weight"), HasSubstr("node_rest")));
+  options = options_of(kCases[0], 4, 1);
+  options.sample_weight = "w";
+  EXPECT_THAT(message([&] { import_model(model_of(kCases[0]).save(folder / "m.onnx"), options); }), HasSubstr("'w' is a value of the model"));
 }
 
 // A divisor that is the same in each micro-batch makes no mean: the sum over samples stays one.

@@ -63,6 +63,17 @@ Plan normalized_plan(int ranks, int stage, int rounds, bool sync) {
   return compile_graph(normalized(), options);
 }
 
+Plan unrecorded_plan(int ranks, bool sync, int64_t micro_batches, bool eval) {
+  CompileOptions options = options_of(ranks, 3, 1);
+  options.batch = options.micro_batches = micro_batches;
+  options.sync_bn = sync;
+  options.eval = eval;
+  Graph graph = normalized();
+  graph.statistics.clear();
+  for (Parameter& p : graph.parameters) p.statistics = false;
+  return compile_graph(std::move(graph), options);
+}
+
 Plan model_plan(const std::string& name, int ranks, int stage, int prefetch) {
   CompileOptions options = options_of(ranks, stage, prefetch);
   options.batch = 2 * options.micro_batches;

@@ -13,6 +13,8 @@ Plan residual_plan(int ranks, int stage, int prefetch = 1, int rounds = 1);
 Plan model_plan(const std::string& name, int ranks, int stage, int prefetch = 1);
 // Two products with batch normalization behind each, in training mode; eval programs included. `sync`: statistics of all ranks.
 Plan normalized_plan(int ranks, int stage, int rounds = 1, bool sync = false);
+// The same without running statistics, as where a model computes them; one sample per micro-batch.
+Plan unrecorded_plan(int ranks, bool sync, int64_t micro_batches, bool eval = false);
 Plan chain_plan(int ranks, int stage, int prefetch = 1, int rounds = 1);
 
 // One violation per line; empty for a plan that is safe.

@@ -1,7 +1,6 @@
 // A copy of a model with noise on its trained parameters: what a run of scripts/real_files.sh trains towards.
 #include <cmath>
 #include <random>
-#include <span>
 
 #include <fmt/format.h>
 

@@ -68,6 +68,15 @@ TEST(Graph, NamesSurviveErasedAndPushedValues) {
   EXPECT_EQ(graph.value(graph.add_value(named("c"))).name, "c.1");
 }
 
+// What builds a node may still hold the shape of its operands.
+TEST(Graph, ReferencesToValuesHoldWhileOthersAreAdded) {
+  Graph graph = with_input({2, 3});
+  const Shape& shape = graph.value(graph.inputs[0]).shape;
+  for (int i = 0; i < 1000; ++i) graph.add_value(named("y"));
+  EXPECT_EQ(&shape, &graph.value(graph.inputs[0]).shape);
+  EXPECT_EQ(shape, (Shape{2, 3}));
+}
+
 TEST(Graph, UsersAreListedOnceAndInOrder) {
   Graph graph = with_input({2});
   Builder build(graph);
