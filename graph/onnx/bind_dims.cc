@@ -99,6 +99,10 @@ void report_unbound(const OnnxGraph& graph, BoundDims& out) {
     }
 }
 
+std::vector<OnnxValueInfo>::const_iterator find_input(const OnnxGraph& graph, const std::string& name) {
+  return std::find_if(graph.inputs.begin(), graph.inputs.end(), [&](const OnnxValueInfo& input) { return input.name == name; });
+}
+
 void check_names(const OnnxGraph& graph, const ImportOptions& options, const std::string& labels, BoundDims& out) {
   for (const auto& [name, value] : options.dims) {
     if (carriers(graph, name).empty())
@@ -107,8 +111,7 @@ void check_names(const OnnxGraph& graph, const ImportOptions& options, const std
       out.problems.push_back(fmt::format("--dim {}={}: a dimension must be positive", name, value));
   }
   for (const auto& [name, axis] : options.sample_axes) {
-    const auto found =
-        std::find_if(graph.inputs.begin(), graph.inputs.end(), [&](const OnnxValueInfo& input) { return input.name == name; });
+    const auto found = find_input(graph, name);
     if (found == graph.inputs.end() && !name.empty() && name == labels) continue;
     if (found == graph.inputs.end())
       out.problems.push_back(fmt::format("--sample-axis {}: the model has no such input", name));
@@ -126,7 +129,7 @@ std::vector<std::string> dim_texts(const OnnxValueInfo& input) {
 // The symbols of inputs that are constants are their sizes.
 void bind_constants(const OnnxGraph& graph, const ImportOptions& options, BoundDims& out) {
   for (const auto& [name, value] : options.bind) {
-    const auto input = std::find_if(graph.inputs.begin(), graph.inputs.end(), [&](const auto& i) { return i.name == name; });
+    const auto input = find_input(graph, name);
     if (input == graph.inputs.end()) {
       out.problems.push_back(fmt::format("--bind {}: the model has no such input", name));
       continue;
