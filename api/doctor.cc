@@ -16,7 +16,9 @@ namespace zeroplan {
 namespace {
 
 constexpr double kAgreement = 1e-5;  // of the larger of both derivatives
-constexpr double kStep = 1e-6;       // length of the step along a direction, relative to the parameter's largest value
+// Lengths of the step along a direction, relative to the parameter's largest value. The next one is taken where the loss may have a kink
+// (ReLU) within the one before.
+constexpr double kSteps[] = {1e-6, 1e-7, 1e-8};
 
 // +1 and -1 at random: every element of the gradient counts alike.
 HostTensor random_direction(const Shape& shape, uint64_t seed) {
@@ -86,13 +88,17 @@ std::vector<int> chosen_parameters(const Plan& plan, int most) {
 
 DirectionCheck check_direction(const Probe& probe, int parameter, const HostTensor& gradient, double weight) {
   const HostTensor direction = random_direction(gradient.shape(), 17 + static_cast<uint64_t>(parameter));
-  const double step = kStep * std::max(probe.largest_weight(parameter), 1e-3);
+  const double scale = std::max(probe.largest_weight(parameter), 1e-3), loss = std::abs(probe.loss({}));
   DirectionCheck check{probe.plan().parameters[parameter].parameter.name, dot(gradient, direction) / weight};
-  check.numeric = (probe.loss({parameter, &direction, step}) - probe.loss({parameter, &direction, -step})) / (2 * step);
-  // What rounding of the loss alone does to the difference.
-  const double rounding = 4e-16 * std::abs(probe.loss({})) / step;
-  check.agrees =
-      std::abs(check.built - check.numeric) <= kAgreement * std::max(std::abs(check.built), std::abs(check.numeric)) + 10 * rounding;
+  for (const double length : kSteps) {
+    const double step = length * scale;
+    check.numeric = (probe.loss({parameter, &direction, step}) - probe.loss({parameter, &direction, -step})) / (2 * step);
+    // What rounding of the loss alone does to the difference.
+    const double rounding = 4e-16 * loss / step;
+    check.agrees =
+        std::abs(check.built - check.numeric) <= kAgreement * std::max(std::abs(check.built), std::abs(check.numeric)) + 10 * rounding;
+    if (check.agrees) break;
+  }
   return check;
 }
 

@@ -1,23 +1,27 @@
 // Plan + weights + executor, and the way back to a file.
-#include <cstring>
-#include <filesystem>
-
 #include <fmt/format.h>
 
 #include "api/zeroplan.h"
 #include "base/error.h"
-#include "graph/onnx/exporter.h"
 #include "graph/onnx/read_model.h"
-#include "graph/onnx/weights.h"
+#include "graph/onnx/stored_weight.h"
 
 namespace zeroplan {
 
-WeightReader open_weights(const Plan& plan, std::shared_ptr<WeightFiles> files) {
-  if (!files) files = std::make_shared<WeightFiles>(plan.header.model_path);
-  if (const std::string digest = read_digest(*files); digest != plan.header.model_digest)
+namespace {
+
+void require_same_model(const Plan& plan, WeightFiles& files) {
+  if (const std::string digest = read_digest(files); digest != plan.header.model_digest)
     throw Error(fmt::format(
         "{} is not the model that the plan was compiled from (digest {} instead of {}); compile it again, or bring back the right file",
-        files->model_path(), digest, plan.header.model_digest));
+        files.model_path(), digest, plan.header.model_digest));
+}
+
+}  // namespace
+
+WeightReader open_weights(const Plan& plan, std::shared_ptr<WeightFiles> files) {
+  if (!files) files = std::make_shared<WeightFiles>(plan.header.model_path);
+  require_same_model(plan, *files);
   auto parameters = std::make_shared<std::vector<PlanParameter>>(plan.parameters);
   // shared_ptr: std::function must be copyable, and every rank's copy reads the same mapped files.
   return [files, parameters, dtype = plan.header.precision](int parameter, int64_t first, int64_t count, void* to) {
@@ -31,16 +35,16 @@ std::unique_ptr<Executor> make_executor(const Plan& plan, ExecutorOptions option
                                     std::move(options));
 }
 
-std::vector<std::string> export_trained(Executor& executor, const std::string& path) {
+ExportedFiles export_trained(Executor& executor, const std::string& path) {
   const Plan& plan = executor.plan();
+  WeightFiles files(plan.header.model_path);
+  require_same_model(plan, files);
   std::vector<Parameter> parameters;
   for (const PlanParameter& p : plan.parameters) parameters.push_back(p.parameter);
   return export_model(plan.header.model_path, path, parameters, [&](const TakeParameter& take) {
     executor.export_parameters([&](int index, const void* values) {
-      HostTensor trained(plan.header.precision, parameters[index].shape);
-      std::memcpy(trained.mutable_data(), values, static_cast<size_t>(trained.bytes()));
-      trained = trained.cast(parameters[index].source.dtype);
-      take(index, {trained.data(), static_cast<size_t>(trained.bytes())});
+      const Parameter& p = parameters[index];
+      take(index, {static_cast<const std::byte*>(values), static_cast<size_t>(elements(p.shape) * dtype_bytes(p.dtype))});
     });
   });
 }

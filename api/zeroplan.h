@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "graph/onnx/exporter.h"
 #include "graph/onnx/importer.h"
 #include "passes/compile_options.h"
 #include "passes/pass.h"
@@ -37,8 +38,8 @@ std::unique_ptr<Executor> make_executor(const Plan& plan, ExecutorOptions option
 // Outputs of a forward plan (CompileOptions::outputs) over all samples, by name, joined along their sample axes.
 std::map<std::string, HostTensor> predict(Executor& executor, const DataSource& data);
 
-// The trained model beside its original (graph/onnx/exporter.h). Returns the files that were written.
-std::vector<std::string> export_trained(Executor& executor, const std::string& path);
+// The original with the trained weights. Throws Error where it is not the file any more that the plan was compiled from.
+ExportedFiles export_trained(Executor& executor, const std::string& path);
 
 const char* version();
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <string_view>
@@ -98,6 +99,11 @@ int64_t needed_bytes(const std::string& path, const Shape& shape, NpyType type) 
 }
 
 }  // namespace
+
+std::string npy_file_name(std::string name) {
+  std::replace(name.begin(), name.end(), '/', '_');
+  return name + ".npy";
+}
 
 int64_t npy_type_bytes(NpyType type) { return row(type).bytes; }
 const char* npy_type_name(NpyType type) { return row(type).name; }

@@ -11,6 +11,9 @@ namespace zeroplan {
 // Element types as files store them; wider than DType.
 enum class NpyType : uint8_t { f4, f8, i1, i2, i4, i8, u1, u2, u4, u8, b1 };
 
+// Of the file that holds the value `name` in a folder of such files: NAME.npy, with '_' for each '/' of the name.
+std::string npy_file_name(std::string name);
+
 int64_t npy_type_bytes(NpyType type);
 const char* npy_type_name(NpyType type);
 

@@ -72,8 +72,13 @@ void OutputFile::pad_to(int64_t position) {
   position_ = position;
 }
 
+void OutputFile::sync() {
+  if (::fsync(fd_) != 0) fail();
+}
+
 void OutputFile::commit() {
-  if (::fsync(fd_) != 0 || std::rename(temporary_.c_str(), path_.c_str()) != 0) fail();
+  sync();
+  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) fail();
   ::close(fd_);
   fd_ = -1;
   sync_folder();
@@ -93,12 +98,16 @@ void OutputFile::sync_folder() const {
   ::close(fd);
 }
 
+void require_space(const std::string& path, int64_t bytes) {
+  if (const int64_t free = free_bytes(path); free < bytes)
+    throw Error(fmt::format("cannot write '{}': the disk is full: {} bytes needed, {} bytes free", path, bytes, free));
+}
+
 void write_file(const std::string& path, std::string_view bytes) {
   const auto needed = static_cast<int64_t>(bytes.size());
   OutputFile file(path);
   file.create();
-  if (const int64_t free = free_bytes(path); free < needed)
-    throw Error(fmt::format("cannot write '{}': the disk is full: {} bytes needed, {} bytes free", path, needed, free));
+  require_space(path, needed);
   file.write(bytes.data(), needed);
   file.commit();
 }

@@ -22,6 +22,7 @@ class OutputFile {
   void write(const void* bytes, int64_t count);
   void pad_to(int64_t position);                                // zeros
   void write_at(int64_t at, const void* bytes, int64_t count);  // over what lies before position(), which stays
+  void sync();                                                  // to disk
   void commit();                                                // to disk, then renamed
   const std::string& path() const { return path_; }
 
@@ -32,6 +33,9 @@ class OutputFile {
   int fd_ = -1;
   int64_t position_ = 0;
 };
+
+// Throws Error where the file system of `path` has less space than that.
+void require_space(const std::string& path, int64_t bytes);
 
 // The whole file at once. Asks for the space first.
 void write_file(const std::string& path, std::string_view bytes);

@@ -10,4 +10,7 @@ ZEROPLAN_ONNX_DIR=$ZEROPLAN_CACHE/onnx-$ONNX_VERSION
 # A clone in another folder shares the compiler's cache.
 CCACHE_BASEDIR=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 CCACHE_NOHASHDIR=true
-export ZEROPLAN_CACHE ZEROPLAN_ONNX_DIR CCACHE_BASEDIR CCACHE_NOHASHDIR
+# What precompiled headers need.
+CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+CCACHE_PCH_EXTSUM=true
+export ZEROPLAN_CACHE ZEROPLAN_ONNX_DIR CCACHE_BASEDIR CCACHE_NOHASHDIR CCACHE_SLOPPINESS CCACHE_PCH_EXTSUM

@@ -6,6 +6,7 @@
 #include "api/doctor.h"
 #include "base/counted.h"
 #include "base/error.h"
+#include "base/npy.h"
 #include "base/npy_writer.h"
 #include "base/temporary_folder.h"
 #include "tools/commands.h"
@@ -108,9 +109,9 @@ class Doctor {
     for (size_t i = 0; i < plan.inputs.size(); ++i) {
       HostTensor values(plan.inputs[i].dtype, plan.inputs[i].shape);
       data.read(static_cast<int>(i), 0, plan.header.batch, nullptr, values.view());
-      write_npy(folder + "/" + plan.inputs[i].name + ".npy", values);
+      write_npy(folder + "/" + npy_file_name(plan.inputs[i].name), values);
     }
-    for (const auto& [name, values] : options_.bind) write_npy(folder + "/" + name + ".npy", values);
+    for (const auto& [name, values] : options_.bind) write_npy(folder + "/" + npy_file_name(name), values);
   }
 
   void compare_output(const std::string& name, const HostTensor& ours, const HostTensor& theirs, const std::string& version) {

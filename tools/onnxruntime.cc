@@ -36,7 +36,7 @@ session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionP
 types = {"float": "float32", "double": "float64"}
 feed = {}
 for entry in session.get_inputs():
-    path = os.path.join(data, entry.name + ".npy")
+    path = os.path.join(data, entry.name.replace("/", "_") + ".npy")
     if os.path.exists(path):
         name = entry.type[len("tensor("):-1]
         feed[entry.name] = numpy.load(path).astype(types.get(name, name))

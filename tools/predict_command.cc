@@ -4,6 +4,7 @@
 
 #include "api/zeroplan.h"
 #include "base/error.h"
+#include "base/npy.h"
 #include "base/npy_writer.h"
 #include "base/type_name.h"
 #include "tools/commands.h"
@@ -24,11 +25,8 @@ struct Arguments {
 
 std::vector<NamedFile> output_files(const std::vector<std::string>& outputs, const std::string& folder) {
   std::vector<NamedFile> files;
-  for (const std::string& name : outputs) {
-    if (name.find('/') != std::string::npos || name.empty())
-      throw Error(fmt::format("output '{}' does not make a file name; rename it, or name the others with --output", name));
-    files.push_back({"the file of output " + name, (std::filesystem::path(folder) / (name + ".npy")).string()});
-  }
+  for (const std::string& name : outputs)
+    files.push_back({"the file of output " + name, (std::filesystem::path(folder) / npy_file_name(name)).string()});
   return files;
 }
 
@@ -45,7 +43,7 @@ void run(const Arguments& arguments) {
   const std::unique_ptr<DataSource> data = open_npy_folder(arguments.data, plan);
   const std::unique_ptr<Executor> executor = make_executor(plan, {}, model.weights());
   for (const auto& [name, values] : predict(*executor, *data)) {
-    const std::string path = (std::filesystem::path(arguments.output_folder) / (name + ".npy")).string();
+    const std::string path = (std::filesystem::path(arguments.output_folder) / npy_file_name(name)).string();
     write_npy(path, values);
     say("wrote {}: {} {}\n", path, type_name(values.dtype()), to_string(values.shape()));
   }

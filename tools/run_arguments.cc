@@ -216,7 +216,11 @@ void RunArguments::execute(const Plan& plan, const RunData& data, std::shared_pt
   // To the end of the export: a lost terminal sends SIGHUP more than once, and takes the readers of pipes along.
   const SignalScope hangup({SIGHUP}, on_interrupt), broken_pipe({SIGPIPE}, SIG_IGN);
   const int64_t steps = train(*executor, data, metrics);
-  if (!export_.empty()) say("exported {}\n", fmt::join(export_trained(*executor, export_), " and its weights "));
+  if (!export_.empty()) {
+    const ExportedFiles exported = export_trained(*executor, export_);
+    say("exported {}\n", fmt::join(exported.paths, " and its weights "));
+    for (const std::string& line : exported.report) say("{}\n", line);
+  }
   if (const std::string problem = console_problem(); !problem.empty())
     throw Error(fmt::format("cannot write to the standard output: {}; the run ended after {}", problem, counted(steps, "step")));
 }

@@ -1,25 +1,42 @@
 #pragma once
 // Parameters of a model, where their bytes come from, and the shard units that they are cut into.
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/dtype.h"
 #include "base/shape.h"
+#include "base/stored_type.h"
 #include "graph/ir/value.h"
 
 namespace zeroplan {
 
 enum class Placement : uint8_t { replicated, sharded };
 
-// Where the bytes of a weight lie in the model: one contiguous, little-endian run of `dtype`.
-struct WeightSource {
+// Where the elements of a tensor lie in the model: one contiguous, little-endian run of `type`.
+struct StoredRun {
   std::string initializer;  // name in the model
   std::string file;         // relative to the model's folder; empty = the model file itself
   int64_t offset = 0;
   int64_t bytes = 0;
-  DType dtype = DType::f32;  // as stored
+  StoredType type = StoredType::f32;
+  bool varints = false;  // each element as a number of protobuf instead, of one to ten bytes
+};
+
+// Integers that stand for (integer - zero point) · scale, as in DequantizeLinear. Element [o, k, i] of the weight, seen as [outer, extent,
+// inner], has scale and zero point number k, or [o, k / block, i] where there are blocks.
+struct Quantization {
+  StoredRun scale, zero_point;  // zero_point.bytes 0: there is none
+  int64_t count = 1;            // of scales; 1: one for all elements
+  int64_t extent = 1, inner = 1;
+  int64_t block = 0;  // 0: none
+};
+
+// A weight in the form that it is stored in, which training reads it from and an export writes it back to.
+struct WeightSource : StoredRun {
+  std::optional<Quantization> quantization;
 };
 
 // Another initializer of the model that shows the same parameter: exported from it.

@@ -75,6 +75,19 @@ void choose_samples(const ImportOptions& options, BoundDims& out) {
   if (out.samples > 0) out.symbols[out.sample_symbol] = out.samples;
 }
 
+// Samples that lie on axes of several symbols (unnamed dimensions have one each) are as many on all.
+void bind_stated_axes(const OnnxGraph& graph, const ImportOptions& options, BoundDims& out) {
+  if (out.sample_symbol.empty() || out.samples <= 0) return;
+  for (const OnnxValueInfo& input : graph.inputs) {
+    const int* axis = stated_axis(options, input.name);
+    if (!axis || *axis < 0 || *axis >= static_cast<int>(input.dims.size()) || input.dims[*axis].symbol.empty()) continue;
+    const std::string& symbol = input.dims[*axis].symbol;
+    if (const int64_t size = out.symbols.emplace(symbol, out.samples).first->second; size != out.samples)
+      out.problems.push_back(fmt::format("dimension '{}' of input {} is a sample axis and is bound to {}, but a micro-batch has {}", symbol,
+                                         input.name, size, counted(out.samples, "sample")));
+  }
+}
+
 std::string carriers(const OnnxGraph& graph, const std::string& symbol) {
   std::string list;
   for (const OnnxValueInfo& input : graph.inputs)
@@ -126,10 +139,16 @@ std::vector<std::string> dim_texts(const OnnxValueInfo& input) {
   return texts;
 }
 
+bool is_item(const std::string& name, const std::string& sequence) { return name.rfind(sequence + "[", 0) == 0 && name.back() == ']'; }
+
 // The symbols of inputs that are constants are their sizes.
 void bind_constants(const OnnxGraph& graph, const ImportOptions& options, BoundDims& out) {
   for (const auto& [name, value] : options.bind) {
-    const auto input = find_input(graph, name);
+    const auto meant = [&, wanted = name](const OnnxValueInfo& i) {
+      return i.name == wanted || (i.item_type != 0 && is_item(wanted, i.name));
+    };
+    const auto input = std::find_if(graph.inputs.begin(), graph.inputs.end(), meant);
+    if (input != graph.inputs.end() && input->item_type != 0) continue;
     if (input == graph.inputs.end()) {
       out.problems.push_back(fmt::format("--bind {}: the model has no such input", name));
       continue;
@@ -145,6 +164,12 @@ void bind_constants(const OnnxGraph& graph, const ImportOptions& options, BoundD
   }
 }
 
+std::string what_is_no_tensor(const OnnxValueInfo& input) {
+  if (input.item_type == 0) return fmt::format("input '{}' is not a tensor, which is not supported", input.name);
+  return fmt::format("input '{0}' is a sequence, which must be known when the model is compiled; state its items: --bind {0}=…",
+                     input.name);
+}
+
 void check_size(const BoundInput& input, BoundDims& out) {
   try {
     extent(input.shape);
@@ -153,11 +178,12 @@ void check_size(const BoundInput& input, BoundDims& out) {
   }
 }
 
-// What data is read for.
+// What data is read for. An optional that is not bound is nothing.
 OnnxGraph without_constants(const OnnxGraph& graph, const ImportOptions& options) {
   OnnxGraph rest;
   for (const OnnxValueInfo& input : graph.inputs)
-    if (!options.bind.count(input.name)) rest.inputs.push_back(input);
+    if (!options.bind.count(input.name) && !input.optional && (input.item_type == 0 || !bound_items(input, options.bind)))
+      rest.inputs.push_back(input);
   return rest;
 }
 
@@ -180,6 +206,23 @@ std::optional<HostTensor> bound_constant(const OnnxValueInfo& input, const HostT
   return value.reshaped(shape);
 }
 
+std::optional<std::vector<HostTensor>> bound_items(const OnnxValueInfo& input, const std::map<std::string, HostTensor>& bind) {
+  std::vector<HostTensor> items;
+  for (auto item = bind.find(fmt::format("{}[0]", input.name)); item != bind.end();
+       item = bind.find(fmt::format("{}[{}]", input.name, items.size())))
+    items.push_back(item->second);
+  const auto whole = bind.find(input.name);
+  if (whole == bind.end() || !items.empty()) return items.empty() ? std::nullopt : std::optional(items);
+  const HostTensor& all = whole->second;
+  const int64_t count = all.shape().empty() ? 0 : all.shape()[0];
+  for (int64_t i = 0; i < count; ++i) {
+    HostTensor item(all.dtype(), Shape(all.shape().begin() + 1, all.shape().end()));
+    std::copy_n(all.data() + i * item.bytes(), item.bytes(), item.mutable_data());
+    items.push_back(std::move(item));
+  }
+  return items;
+}
+
 BoundDims bind_dims(const OnnxGraph& whole, const ImportOptions& options, const std::string& labels) {
   BoundDims out;
   bind_constants(whole, options, out);
@@ -189,11 +232,12 @@ BoundDims bind_dims(const OnnxGraph& whole, const ImportOptions& options, const 
   if (out.sample_symbol.empty()) out.baked_batch = find_baked_batch(graph, options);
   for (const auto& [name, value] : options.dims) out.symbols[name] = value;
   choose_samples(options, out);
+  bind_stated_axes(graph, options, out);
   report_unbound(graph, out);
   for (const OnnxValueInfo& input : graph.inputs) {
     BoundInput bound{input.name, input.type, {}, sample_axis(input, out, options)};
     if (input.type == 0)
-      out.problems.push_back(fmt::format("input '{}' is not a tensor, which is not supported", input.name));
+      out.problems.push_back(what_is_no_tensor(input));
     else if (!input.ranked)
       out.problems.push_back(fmt::format("input '{}' has no stated rank; export it with a shape", input.name));
     for (const OnnxDim& dim : input.dims) {
@@ -218,7 +262,9 @@ ModelPeek peek_dims(const OnnxGraph& graph, const std::map<std::string, int>& sa
     std::vector<std::string>& dims = peek.input_dims[input.name];
     dims = dim_texts(input);
     for (const OnnxDim& dim : input.dims) {
-      if (dim.symbol.empty() || dim.symbol == bound.sample_symbol) continue;
+      const int* axis = stated_axis(options, input.name);
+      const bool sample = dim.symbol == bound.sample_symbol || (axis && &dim - input.dims.data() == *axis);
+      if (dim.symbol.empty() || sample) continue;
       std::vector<std::string>& inputs = peek.symbols[dim.symbol];
       if (std::find(inputs.begin(), inputs.end(), input.name) == inputs.end()) inputs.push_back(input.name);
     }

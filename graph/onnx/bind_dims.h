@@ -28,6 +28,9 @@ struct BoundDims {
 
 // The value as a constant of the input's rank: as it is, or a plain list of numbers in the input's shape. nullopt: it does not fit.
 std::optional<HostTensor> bound_constant(const OnnxValueInfo& input, const HostTensor& value);
+// The items of an input that is a sequence: NAME[0], NAME[1], … where they are bound, or NAME along its first axis. nullopt: it is not
+// bound.
+std::optional<std::vector<HostTensor>> bound_items(const OnnxValueInfo& input, const std::map<std::string, HostTensor>& bind);
 // `labels`: an input that --loss adds, for which --sample-axis may be stated too.
 BoundDims bind_dims(const OnnxGraph& graph, const ImportOptions& options, const std::string& labels = {});
 ModelPeek peek_dims(const OnnxGraph& graph, const std::map<std::string, int>& sample_axes, const std::map<std::string, HostTensor>& bind);

@@ -36,12 +36,16 @@ bool in_default_domain(const OnnxNode& node) { return node.domain.empty() || nod
 }  // namespace
 
 bool is_control_flow(const OnnxNode& node) {
-  return is_gradient(node) ||
-         (in_default_domain(node) && (node.op == "If" || node.op == "Loop" || node.op == "Scan" || node.op == "BatchScan"));
+  return is_gradient(node) || (in_default_domain(node) && (node.op == "If" || node.op == "Loop" || node.op == "Scan" ||
+                                                           node.op == "BatchScan" || node.op == "SequenceMap"));
 }
 
 bool GraphDecoder::decode_control(const OnnxNode& node, const std::vector<ValueId>& inputs) {
   if (!is_control_flow(node)) return false;
+  const size_t first_list = node.op == "SequenceMap" ? 0 : node.op == "Loop" ? 2 : inputs.size();  // below it tensors alone
+  for (size_t i = 0; i < first_list && i < inputs.size(); ++i)
+    if (inputs[i] < kNone) throw Error(fmt::format("its input {} is a sequence or an optional, but it takes tensors there", i));
+  if (node.op == "SequenceMap") bind_all(node, map_sequence(node, inputs));
   if (node.op == "If") decode_if(node, inputs);
   if (node.op == "Loop") decode_loop(node, inputs);
   if (node.op == "Scan") decode_scan(node, inputs);
@@ -58,7 +62,7 @@ std::vector<ValueId> GraphDecoder::run_body(const Body& body, const std::vector<
   for (size_t i = 0; i < inputs.size(); ++i) bind(body.graph.inputs[i].name, inputs[i]);
   decode_nodes(body.graph, body.needed);
   std::vector<ValueId> results;
-  for (const OnnxValueInfo& output : body.graph.outputs) results.push_back(find(output.name));
+  for (const OnnxValueInfo& output : body.graph.outputs) results.push_back(lookup(output.name));
   if (std::find(results.begin(), results.end(), kNone) == results.end()) return results;
   if (problems_.empty() && constant_problems_.empty()) throw Error("an output of its body is not computed there");
   return {};
@@ -81,20 +85,62 @@ void GraphDecoder::decode_if(const OnnxNode& node, const std::vector<ValueId>& i
   if (build_.is_constant(condition)) return bind_all(node, run_branch(node, truth(build_, condition) ? "then_branch" : "else_branch"));
   if (elements(build_.shape(condition)) != 1)
     throw Error(fmt::format("its condition has shape {}; it must be one element", to_string(build_.shape(condition))));
+  ++branch_depth_;
   std::vector<ValueId> then = run_branch(node, "then_branch"), otherwise = run_branch(node, "else_branch");
+  --branch_depth_;
   if (then.empty() || otherwise.empty()) return block(node);
   build_.set_origin(node.label());
   const ValueId chosen = build_.reshape(condition, {});
-  for (size_t i = 0; i < then.size() && i < otherwise.size(); ++i) {
-    const Value &a = build_.graph().values[then[i]], &b = build_.graph().values[otherwise[i]];
-    if (a.shape != b.shape || a.dtype != b.dtype)
-      throw Error(
-          fmt::format("its condition depends on the data of the model, so both branches are computed, but output {} is {} {} in one "
-                      "and {} {} in the other; export one branch",
-                      i, type_name(a.dtype), to_string(a.shape), type_name(b.dtype), to_string(b.shape)));
-    if (then[i] != otherwise[i]) then[i] = build_.add(OpKind::where, {chosen, then[i], otherwise[i]});
-  }
+  for (size_t i = 0; i < then.size() && i < otherwise.size(); ++i) then[i] = choose(chosen, then[i], otherwise[i], i);
   bind_all(node, then);
+}
+
+// `output`: its number, for messages.
+ValueId GraphDecoder::choose(ValueId condition, ValueId then, ValueId otherwise, size_t output) {
+  constexpr const char* kBoth = "its condition depends on the data of the model, so both branches are computed, but";
+  if (then == otherwise) return then;
+  if (ValueLists::is_list(then) && ValueLists::is_list(otherwise)) {
+    std::vector<ValueId> list = lists_.items(then);
+    const std::vector<ValueId> other = lists_.items(otherwise);
+    if (list.size() != other.size())
+      throw Error(fmt::format("{} output {} is a sequence of {} in one and of {} in the other; export one branch", kBoth, output,
+                              list.size(), other.size()));
+    for (size_t i = 0; i < list.size(); ++i) list[i] = choose(condition, list[i], other[i], output);
+    return lists_.make(std::move(list));
+  }
+  if (!ValueLists::is_value(then) || !ValueLists::is_value(otherwise))
+    throw Error(fmt::format("{} output {} is a tensor in one and none in the other; export one branch", kBoth, output));
+  const Value &a = build_.graph().values[then], &b = build_.graph().values[otherwise];
+  if (a.shape != b.shape || a.dtype != b.dtype)
+    throw Error(fmt::format("{} output {} is {} {} in one and {} {} in the other; export one branch", kBoth, output, type_name(a.dtype),
+                            to_string(a.shape), type_name(b.dtype), to_string(b.shape)));
+  return build_.add(OpKind::where, {condition, then, otherwise});
+}
+
+// The body once per item of the first sequence; what is a tensor is the same each time.
+std::vector<ValueId> GraphDecoder::map_sequence(const OnnxNode& node, const std::vector<ValueId>& inputs) {
+  const Body body(subgraph(node, "body"));
+  if (inputs.empty()) throw Error("it is given no sequence");
+  const size_t count = lists_.items(inputs[0]).size();
+  std::vector<std::vector<ValueId>> made(body.graph.outputs.size());
+  const UnrollLimit limit(build_);
+  for (size_t i = 0; i < count; ++i) {
+    std::vector<ValueId> arguments = inputs;
+    for (ValueId& argument : arguments) {
+      if (!ValueLists::is_list(argument)) continue;
+      const std::vector<ValueId>& list = lists_.items(argument);
+      if (list.size() != count) throw Error(fmt::format("it is given sequences of {} and of {}", count, list.size()));
+      argument = list[i];
+    }
+    const std::vector<ValueId> results = run_body(body, arguments);
+    if (results.empty()) return {};
+    for (size_t k = 0; k < made.size(); ++k) made[k].push_back(results[k]);
+    limit.check(static_cast<int64_t>(i) + 1, static_cast<int64_t>(count));
+  }
+  build_.set_origin(node.label());
+  std::vector<ValueId> lists;
+  for (std::vector<ValueId>& list : made) lists.push_back(lists_.make(std::move(list)));
+  return lists;
 }
 
 // Values carried from one repetition to the next, then one item per repetition for each output that is collected.
@@ -132,6 +178,8 @@ void GraphDecoder::decode_loop(const OnnxNode& node, const std::vector<ValueId>&
   }
   build_.set_origin(node.label());
   for (const std::vector<ValueId>& list : items) {
+    if (std::any_of(list.begin(), list.end(), [](ValueId id) { return !ValueLists::is_value(id); }))
+      throw Error("an output that it collects is no tensor");
     if (list.empty()) throw Error("it is never carried out, so that the shape of an output that it collects is not known");
     carried.push_back(stack(build_, list, 0));
   }

@@ -84,6 +84,8 @@ void add_normalize_decoders(DecoderTable& table);
 void add_optimizer_decoders(DecoderTable& table);
 void add_pad_decoders(DecoderTable& table);
 void add_pool_decoders(DecoderTable& table);
+void add_quantize_decoders(DecoderTable& table);
+void add_quantized_product_decoders(DecoderTable& table);
 void add_random_decoders(DecoderTable& table);
 void add_recurrent_decoders(DecoderTable& table);
 void add_resize_decoders(DecoderTable& table);

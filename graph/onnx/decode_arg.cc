@@ -12,9 +12,9 @@ void arg(DecodeContext& c, ValueId x) {
                         {Attr::select_last, c.attr_int("select_last_index", 0)}}));
 }
 
-void arg_max(DecodeContext& c) { arg(c, wide(term(c, 0)).id()); }
+void arg_max(DecodeContext& c) { arg(c, c.in(0)); }
 
-void arg_min(DecodeContext& c) { arg(c, (-wide(term(c, 0))).id()); }
+void arg_min(DecodeContext& c) { arg(c, opposite(term(c, 0)).id()); }
 
 void cum_sum(DecodeContext& c) {
   const std::vector<int64_t> axis = c.ints(1, "axis");

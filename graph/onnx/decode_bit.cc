@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "graph/onnx/tensor_data.h"
 #include "graph/onnx/terms.h"
 
 namespace zeroplan {
@@ -19,8 +20,9 @@ void bitwise(DecodeContext& c) {
 }
 
 void bitwise_not(DecodeContext& c) {
-  const Term ones(c.build, c.build.scalar(-1, DType::i64));
-  result(c, apply(OpKind::bit_xor, term(c, 0), ones.cast(c.build.dtype(c.in(0)))));
+  const Term x = term(c, 0);
+  if (is_floating(x.dtype())) throw Error(fmt::format("its input is {}; it takes integers", onnx_type_name(onnx_type(x.dtype()))));
+  result(c, opposite(x));
 }
 
 }  // namespace

@@ -17,12 +17,11 @@ int64_t groups_of(const DecodeContext& c) {
   return groups;
 }
 
-Shape kernel_of(const DecodeContext& c) {
-  if (c.rank(1) != c.rank(0))
-    throw Error(fmt::format("its weight {} does not fit its input {}", to_string(c.shape(1)), to_string(c.shape(0))));
-  const Shape kernel(c.shape(1).begin() + 2, c.shape(1).end()), stated = c.attr_ints("kernel_shape");
+Shape kernel_of(const DecodeContext& c, const Shape& x, const Shape& weight) {
+  if (weight.size() != x.size()) throw Error(fmt::format("its weight {} does not fit its input {}", to_string(weight), to_string(x)));
+  const Shape kernel(weight.begin() + 2, weight.end()), stated = c.attr_ints("kernel_shape");
   if (!stated.empty() && stated != kernel)
-    throw Error(fmt::format("its kernel_shape {} is not that of its weight {}", to_string(stated), to_string(c.shape(1))));
+    throw Error(fmt::format("its kernel_shape {} is not that of its weight {}", to_string(stated), to_string(weight)));
   return kernel;
 }
 
@@ -31,14 +30,7 @@ void set_with_bias(DecodeContext& c, ValueId y) {
   c.out(0, y);
 }
 
-void conv(DecodeContext& c) {
-  const Shape x = c.shape(0);
-  spatial_axes(x);
-  const SlidingWindows w = sliding_windows(c, x, kernel_of(c));
-  Attributes attributes = w.attributes(w.covering(x));
-  attributes.set(Attr::groups, groups_of(c));
-  set_with_bias(c, c.build.add(OpKind::conv, {c.in(0), c.in(1)}, attributes));
-}
+void conv(DecodeContext& c) { set_with_bias(c, convolution(c, c.in(0), c.in(1))); }
 
 // Sizes of the result, and the padding in front: of what padding takes away in all, a half, by auto_pad the larger or the smaller.
 struct Transposed {
@@ -71,7 +63,7 @@ void conv_transpose(DecodeContext& c) {
   const Shape x = c.shape(0), wanted = c.attr_ints("output_shape");
   SlidingWindows w;
   const size_t count = spatial_axes(x);
-  w.kernel = kernel_of(c);
+  w.kernel = kernel_of(c, x, c.shape(1));
   w.strides = window_list(c, "strides", count, 1, 1);
   w.dilations = window_list(c, "dilations", count, 1, 1);
   // Some exporters state batch and channels too.
@@ -91,6 +83,15 @@ void conv_transpose(DecodeContext& c) {
 }
 
 }  // namespace
+
+ValueId convolution(DecodeContext& c, ValueId input, ValueId weight) {
+  const Shape x = c.build.shape(input);
+  spatial_axes(x);
+  const SlidingWindows w = sliding_windows(c, x, kernel_of(c, x, c.build.shape(weight)));
+  Attributes attributes = w.attributes(w.covering(x));
+  attributes.set(Attr::groups, groups_of(c));
+  return c.build.add(OpKind::conv, {input, weight}, attributes);
+}
 
 void add_conv_decoders(DecoderTable& t) {
   t["Conv"] = conv;

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "graph/onnx/decode.h"
+#include "graph/onnx/quantize.h"
 #include "graph/onnx/tensor_data.h"
 
 namespace zeroplan {
@@ -32,8 +32,23 @@ void mean(DecodeContext& c) {
   c.out(0, c.build.add(OpKind::mul, {y, c.build.scalar(1.0 / c.count(), c.build.dtype(y))}));
 }
 
+// Of integers: by a floating-point exponent in double, else in 64 bits, which wrap as fewer do.
+ValueId integer_power(DecodeContext& c) {
+  const DType base = c.build.dtype(c.in(0)), given = c.build.dtype(c.in(1));
+  const DType wide = is_floating(given) ? DType::f64 : base == DType::u64 || given == DType::u64 ? DType::u64 : DType::i64;
+  const auto cast = [&](int input) { return c.build.cast(c.in(input), wide); };
+  const ValueId y = c.build.cast(c.build.add(OpKind::pow, {cast(0), cast(1)}), base);
+  const bool may_be_negative =
+      base == DType::u64 && (given == DType::i64 || given == DType::i32 || given == DType::i16 || given == DType::i8);
+  if (!may_be_negative) return y;
+  const ValueId negative = c.build.add(OpKind::less, {c.in(1), c.build.scalar(0, given)});
+  const ValueId one = c.build.add(OpKind::equal, {c.in(0), c.build.scalar(1, base)});
+  return c.build.add(OpKind::where, {negative, c.build.cast(one, base), y});
+}
+
 // The exponent may be of another type than the base.
 void power(DecodeContext& c) {
+  if (!is_floating(c.build.dtype(c.in(0)))) return c.out(0, integer_power(c));
   const ValueId exponent = c.build.cast(c.in(1), c.build.dtype(c.in(0)));
   if (c.build.is_constant(exponent) && elements(c.build.shape(exponent)) == 1 && is_floating(c.build.dtype(exponent))) {
     const bool keeps_rank = c.build.shape(exponent).size() <= c.shape(0).size();
@@ -51,12 +66,9 @@ DType wanted_type(DecodeContext& c, int type) {
 }
 
 void cast(DecodeContext& c) {
-  const int type = c.attr_type("to", 0);
-  const ValueId x = c.in(0);
-  // Narrow integers live in wider ones: only values that fit may pass, so such casts are refused where they could wrap.
-  const bool narrow = type == kOnnxInt8 || type == kOnnxInt16 || type == kOnnxUint16 || type == kOnnxUint32 || type == kOnnxUint64;
-  if (narrow) throw Error(fmt::format("it casts to {}, which is not supported", onnx_type_name(type)));
-  c.out(0, c.build.cast(x, wanted_type(c, type)));
+  const DType to = wanted_type(c, c.attr_type("to", 0));
+  const bool from_integers = is_floating(to) && !is_floating(c.build.dtype(c.in(0)));
+  c.out(0, from_integers ? whole_numbers({c.build, c.in(0)}, to).id() : c.build.cast(c.in(0), to));
 }
 
 void cast_like(DecodeContext& c) { c.out(0, c.build.cast(c.in(0), c.build.dtype(c.in(1)))); }

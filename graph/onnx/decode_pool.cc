@@ -9,6 +9,7 @@
 #include "base/extent.h"
 #include "graph/onnx/decode_powers.h"
 #include "graph/onnx/decode_windows.h"
+#include "graph/onnx/quantize.h"
 
 namespace zeroplan {
 namespace {
@@ -52,9 +53,10 @@ void max_pool(DecodeContext& c) {
   const Shape x = c.shape(0);
   const DType dtype = c.build.dtype(c.in(0));
   // Integers of 8 bits are exact in floating point.
-  const ValueId from = is_floating(dtype) ? c.in(0) : c.build.cast(c.in(0), c.precision);
-  const std::vector<ValueId> y = c.build.add_multi(OpKind::max_pool, {from}, pool_attributes(pool_windows(c), x));
-  c.out(0, c.build.cast(y[0], dtype));
+  const Term from = is_floating(dtype) ? term(c, 0) : whole_numbers(term(c, 0), c.precision);
+  const std::vector<ValueId> y = c.build.add_multi(OpKind::max_pool, {from.id()}, pool_attributes(pool_windows(c), x));
+  const Term largest(c.build, y[0]);
+  result(c, is_floating(dtype) ? largest : as_integers(largest, dtype));
   if (c.wants(1)) c.out(1, c.attr_int("storage_order", 0) != 0 ? column_major(c, y[1], x) : y[1]);
 }
 

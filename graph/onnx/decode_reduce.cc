@@ -48,13 +48,17 @@ void in_floating_point(DecodeContext& c, Formula formula) {
 
 void reduce_sum(DecodeContext& c) { result(c, total(reduction_of(c), term(c, 0))); }
 
+// Of integers the quotient of the whole sum, towards zero.
 void reduce_mean(DecodeContext& c) {
   const Reduction r = reduction_of(c);
-  in_floating_point(c, [&](Term x) { return reduced(r, OpKind::reduce_mean, x); });
+  const Term x = term(c, 0);
+  if (is_floating(x.dtype())) return result(c, reduced(r, OpKind::reduce_mean, x));
+  const int64_t results = elements(reduced_shape(r, x.shape())), count = results == 0 ? 1 : elements(x.shape()) / results;
+  if (count == 0) throw Error("it takes the mean of nothing");
+  const DType sums = x.dtype() == DType::u64 ? DType::u64 : DType::i64;
+  const Term divisor = Term(c.build, c.build.reshape(c.build.ints({count}), {})).cast(sums);
+  result(c, (total(r, x.cast(DType::i64)).cast(sums) / divisor).cast(x.dtype()));
 }
-
-// x with the order of its elements turned round; integers by their bits, as the least has no negative.
-Term opposite(Term x) { return is_floating(x.dtype()) ? -x : apply(OpKind::bit_xor, x, x.number(-1)); }
 
 // What nothing at all has as its largest element, or its smallest: the other end of the type.
 Term end_of(const Term& x, bool low) {
@@ -74,8 +78,8 @@ void choose(DecodeContext& c, bool largest) {
   const Term x = term(c, 0);
   const DType given = x.dtype();
   if (elements(x.shape()) == 0) return result(c, end_of(x, largest).broadcast(reduced_shape(r, x.shape())));
-  const Term y = largest ? reduced(r, OpKind::reduce_max, wide(x)) : opposite(reduced(r, OpKind::reduce_max, opposite(wide(x))));
-  result(c, y.cast(given));
+  const auto turned = [&](Term value) { return largest ? value : opposite(value); };
+  result(c, unordered(turned(reduced(r, OpKind::reduce_max, turned(ordered(x)))), given));
 }
 
 void reduce_max(DecodeContext& c) { choose(c, true); }

@@ -11,11 +11,17 @@
 namespace zeroplan {
 namespace {
 
+bool is_order(const std::string& reduction) { return reduction == "max" || reduction == "min"; }
+Term ordered_for(const std::string& reduction, Term x) { return is_order(reduction) ? ordered(x) : wide(x); }
+
 ValueId scatter(DecodeContext& c, ValueId data, ValueId indices, ValueId updates) {
-  const Term x(c.build, data), values(c.build, updates);
-  const ValueId y =
-      c.build.add(OpKind::scatter, {wide(x).id(), indices, wide(values).id()}, {{Attr::reduction, c.attr_string("reduction", "none")}});
-  return c.build.cast(y, x.dtype());
+  const std::string reduction = c.attr_string("reduction", "none");
+  const Attributes attributes = {{Attr::reduction, reduction}};
+  if (reduction == "none") return c.build.add(OpKind::scatter, {data, indices, updates}, attributes);
+  const Term x = ordered_for(reduction, {c.build, data}), values = ordered_for(reduction, {c.build, updates});
+  const Term y(c.build, c.build.add(OpKind::scatter, {x.id(), indices, values.id()}, attributes));
+  const DType dtype = c.build.dtype(data);
+  return (is_order(reduction) ? unordered(y, dtype) : y.cast(dtype)).id();
 }
 
 void scatter_elements(DecodeContext& c) {

@@ -131,18 +131,13 @@ void constant_of_shape(DecodeContext& c) {
   for (int64_t dim : target)
     if (dim < 0) throw Error(fmt::format("shape {} has a negative dimension", to_string(target)));
   const OnnxAttribute* value = c.node.find("value");
-  DType dtype = c.precision;
-  double filled = 0;
-  if (value) {
-    const HostTensor tensor = load_tensor(value->tensor, c.files, c.precision);
-    if (tensor.count() != 1) throw Error("its value must have one element");
-    dtype = tensor.dtype();
-    filled = tensor.get(0);
-    constexpr double kExact = 0x1p53;  // integers up to here are doubles
-    if (!is_floating(dtype) && std::abs(filled) > kExact) return c.out(0, c.build.broadcast(c.build.constant(tensor.reshaped({})), target));
-  }
-  const std::string name(dtype_name(dtype));
-  c.out(0, c.build.add(OpKind::fill, {}, {{Attr::value, filled}, {Attr::shape, target}, {Attr::dtype, name}}));
+  const HostTensor filled = value ? load_tensor(value->tensor, c.files, c.precision) : HostTensor(c.precision, {});
+  if (filled.count() != 1) throw Error("its value must have one element");
+  constexpr double kExact = 0x1p53;  // the attribute is a double
+  if (!is_floating(filled.dtype()) && std::abs(filled.get(0)) > kExact)
+    return c.out(0, c.build.broadcast(c.build.constant(filled.reshaped({})), target));
+  const std::string name(dtype_name(filled.dtype()));
+  c.out(0, c.build.add(OpKind::fill, {}, {{Attr::value, filled.get(0)}, {Attr::shape, target}, {Attr::dtype, name}}));
 }
 
 // On data: a mask of the triangle, itself the operator on a matrix of ones.

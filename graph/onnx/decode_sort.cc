@@ -14,11 +14,9 @@ namespace {
 void top_k(DecodeContext& c) {
   const std::vector<int64_t> k = c.ints(1, "K");
   if (k.size() != 1) throw Error("its K is not one number");
-  const Term x = term(c, 0);
-  const std::vector<ValueId> both =
-      c.build.add_multi(OpKind::top_k, {wide(x).id()},
-                        {{Attr::axis, c.axis("axis", -1, c.rank(0))}, {Attr::k, k[0]}, {Attr::largest, c.attr_int("largest", 1)}});
-  c.out(0, c.build.cast(both[0], x.dtype()));
+  const std::vector<ValueId> both = c.build.add_multi(
+      OpKind::top_k, {c.in(0)}, {{Attr::axis, c.axis("axis", -1, c.rank(0))}, {Attr::k, k[0]}, {Attr::largest, c.attr_int("largest", 1)}});
+  c.out(0, both[0]);
   c.out(1, both[1]);
 }
 
@@ -41,13 +39,17 @@ struct Items {
   int64_t count, outer, inner;
 
   int64_t size() const { return outer * inner; }
+  bool less(int64_t i, int64_t j) const {
+    if (is_floating(x.dtype())) return x.get(i) < x.get(j);
+    if (x.dtype() == DType::u64) return static_cast<uint64_t>(x.get_int(i)) < static_cast<uint64_t>(x.get_int(j));
+    return x.get_int(i) < x.get_int(j);
+  }
   int64_t element(int64_t item, int64_t k) const { return (k / inner * count + item) * inner + k % inner; }
   int compare(int64_t a, int64_t b) const {
     for (int64_t k = 0; k < size(); ++k) {
       const int64_t i = element(a, k), j = element(b, k);
-      const bool less = is_floating(x.dtype()) ? x.get(i) < x.get(j) : x.get_int(i) < x.get_int(j);
-      const bool more = is_floating(x.dtype()) ? x.get(i) > x.get(j) : x.get_int(i) > x.get_int(j);
-      if (less || more) return less ? -1 : 1;
+      const bool smaller = less(i, j);
+      if (smaller || less(j, i)) return smaller ? -1 : 1;
     }
     return 0;
   }

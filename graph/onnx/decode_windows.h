@@ -22,6 +22,8 @@ size_t spatial_axes(const Shape& x);
 // A list attribute of `count` entries of at least `least`, or `count` times `otherwise`.
 std::vector<int64_t> window_list(const DecodeContext& c, const char* name, size_t count, int64_t otherwise, int64_t least);
 SlidingWindows sliding_windows(const DecodeContext& c, const Shape& x, Shape kernel);
+// Convolution as the node's attributes have it; input [N,C,…], weight [M,C/groups,…].
+ValueId convolution(DecodeContext& c, ValueId input, ValueId weight);
 // A factor or term per channel [C], as it is broadcast to [N,C,…] of this rank.
 ValueId per_channel(DecodeContext& c, ValueId value, int64_t rank);
 

@@ -89,6 +89,8 @@ Decoder find_decoder(const OnnxNode& node) {
     add_optimizer_decoders(t);
     add_pad_decoders(t);
     add_pool_decoders(t);
+    add_quantize_decoders(t);
+    add_quantized_product_decoders(t);
     add_random_decoders(t);
     add_recurrent_decoders(t);
     add_resize_decoders(t);

@@ -26,7 +26,7 @@ bool GraphDecoder::expand_function(const OnnxNode& node, const DecodeContext& co
     for (int i = 0; i < context.count(); ++i)
       if (context.has(i)) scopes_.back()[node.inputs[i]] = context.in(i);
     decode_nodes(*body, needed_nodes(*body, wanted));
-    for (const std::string& output : node.outputs) results.push_back(output.empty() ? kNone : find(output));
+    for (const std::string& output : node.outputs) results.push_back(output.empty() ? kNone : lookup(output));
   }
   if (problems_.size() > problems || constant_problems_.size() > constant_problems) {
     block(node);

@@ -17,10 +17,8 @@ class SplitWriter {
   explicit SplitWriter(onnx::ModelProto& model)
       : graph_(*model.mutable_graph()), ir_version_(model.ir_version()), metadata_(read_metadata(model)) {
     for (const auto& [argument, target] : metadata_.target) arguments_.emplace(target, argument);
-    for (const auto& tensor : graph_.initializer()) names_.insert(tensor.name());
-    for (const auto& input : graph_.input()) names_.insert(input.name());
     for (const auto& output : graph_.output()) outputs_.insert(output.name());
-    for (const auto& node : graph_.node()) names_.insert(node.output().begin(), node.output().end());
+    add_names(graph_);
   }
 
   std::string write(const Parameter& p) {
@@ -39,6 +37,17 @@ class SplitWriter {
   }
 
  private:
+  // Depth is bounded by kMaxMessageDepth.
+  void add_names(const onnx::GraphProto& graph) {
+    for (const auto& tensor : graph.initializer()) names_.insert(tensor.name());
+    for (const auto& input : graph.input()) names_.insert(input.name());
+    for (const auto& node : graph.node()) {
+      names_.insert(node.output().begin(), node.output().end());
+      for (const auto& attribute : node.attribute())
+        if (attribute.has_g()) add_names(attribute.g());
+    }
+  }
+
   std::string free_name(const std::string& wanted) {
     std::string name = wanted;
     for (int suffix = 1; names_.count(name); ++suffix) name = fmt::format("{}.{}", wanted, suffix);
@@ -77,6 +86,7 @@ class SplitWriter {
       throw Error(fmt::format("the model has no initializer '{}' any more; was the file changed?", p.source.initializer));
     onnx::TensorProto tensor;
     tensor.set_data_type(source->data_type());
+    if (source->data_location() == onnx::TensorProto::EXTERNAL) tensor.set_data_location(onnx::TensorProto::EXTERNAL);
     tensor.mutable_dims()->CopyFrom(source->dims());
     tensor.set_name(name);
     *graph_.add_initializer() = std::move(tensor);
@@ -129,11 +139,11 @@ class SplitWriter {
 
 }  // namespace
 
-std::vector<std::string> write_splits(onnx::ModelProto& model, const std::vector<Parameter>& parameters) {
+std::vector<std::string> write_splits(onnx::ModelProto& model, const std::vector<Parameter>& parameters, const std::vector<bool>& joined) {
   SplitWriter writer(model);
   std::vector<std::string> names(parameters.size());
   for (size_t i = 0; i < parameters.size(); ++i)
-    if (!parameters[i].split_uses.empty()) names[i] = writer.write(parameters[i]);
+    if (!parameters[i].split_uses.empty() && !joined[i]) names[i] = writer.write(parameters[i]);
   writer.remove_replaced();
   return names;
 }

@@ -9,8 +9,9 @@
 
 namespace zeroplan {
 
-// Adds an initializer, still without values, for each parameter with split uses and rewires them. An Identity that carried the parameter's
-// name is replaced by it. Returns the initializers' names by parameter, empty where there is none.
-std::vector<std::string> write_splits(onnx::ModelProto& model, const std::vector<Parameter>& parameters);
+// Adds an initializer, still without values, for each parameter with split uses and rewires them, unless it is `joined`: still equal to
+// what it was split from. An Identity that carried the parameter's name is replaced by it. Returns the initializers' names by parameter,
+// empty where there is none.
+std::vector<std::string> write_splits(onnx::ModelProto& model, const std::vector<Parameter>& parameters, const std::vector<bool>& joined);
 
 }  // namespace zeroplan

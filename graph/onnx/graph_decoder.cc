@@ -60,13 +60,21 @@ std::string unsupported(const OnnxNode& node, int opset) {
 }  // namespace
 
 GraphDecoder::GraphDecoder(const OnnxModel& model, WeightFiles& files, const RolePlan& roles, const ImportOptions& options, Graph& graph)
-    : model_(model), files_(files), roles_(roles), options_(options), precision_(options.precision), build_(graph), scopes_(1) {
+    : model_(model),
+      files_(files),
+      roles_(roles),
+      options_(options),
+      precision_(options.precision),
+      build_(graph),
+      lists_(build_),
+      scopes_(1) {
   for (const OnnxGraph* inner : all_graphs(model.graph))
     for (const OnnxTensor& tensor : inner->initializers) initializers_[tensor.name] = &tensor;
 }
 
 void GraphDecoder::add_inputs(const BoundDims& dims, const std::map<std::string, HostTensor>& bind) {
   for (const OnnxValueInfo& input : model_.graph.inputs) {
+    if (add_list(input, bind)) continue;
     const auto bound = bind.find(input.name);
     const std::optional<DType> dtype = graph_dtype(input.type, precision_);
     if (bound == bind.end() || !dtype) continue;
@@ -89,6 +97,21 @@ void GraphDecoder::add_inputs(const BoundDims& dims, const std::map<std::string,
   }
 }
 
+// False: it is a tensor that is there.
+bool GraphDecoder::add_list(const OnnxValueInfo& input, const std::map<std::string, HostTensor>& bind) {
+  const std::optional<std::vector<HostTensor>> items = input.item_type != 0 ? bound_items(input, bind) : std::nullopt;
+  const std::optional<DType> dtype = graph_dtype(input.item_type, precision_);
+  if (items && dtype) {
+    std::vector<ValueId> list;
+    for (const HostTensor& item : *items) list.push_back(build_.constant(item.cast(*dtype)));
+    scopes_[0][input.name] = lists_.make(std::move(list));
+    return true;
+  }
+  if (!input.optional || bind.count(input.name)) return false;
+  scopes_[0][input.name] = ValueLists::kNothing;
+  return true;
+}
+
 ValueId GraphDecoder::add_input(Value value) {
   const std::string name = value.name;
   const ValueId id = build_.graph().add_value(std::move(value));
@@ -97,32 +120,22 @@ ValueId GraphDecoder::add_input(Value value) {
   return id;
 }
 
-ValueId GraphDecoder::parameter(int index) {
-  const auto [found, added] = parameters_.emplace(index, kNone);
-  if (!added) return found->second;
-  const Parameter& p = roles_.parameters[index];
-  Value value;
-  value.name = p.name;
-  value.dtype = precision_;
-  value.shape = p.shape;
-  value.kind = ValueKind::parameter;
-  value.parameter = index;
-  return found->second = build_.graph().add_value(std::move(value));
-}
-
-// An initializer or the tensor of a Constant node that is a parameter: the parameter, or its transpose.
-ValueId GraphDecoder::stored(const std::string& name) {
-  const auto role = roles_.by_name.find(name);
-  if (role != roles_.by_name.end() && roles_.candidates[role->second].parameter >= 0) {
-    const Candidate& c = roles_.candidates[role->second];
-    const ValueId id = parameter(c.parameter);
-    return c.transposed ? build_.transpose(id, {1, 0}) : id;
-  }
-  const auto tensor = initializers_.find(name);
-  return tensor == initializers_.end() ? kNone : build_.constant(load_tensor(*tensor->second, files_, precision_));
-}
-
 ValueId GraphDecoder::find(const std::string& name) {
+  const ValueId id = lookup(name);
+  if (id >= kNone) return id;
+  throw Error(
+      fmt::format("'{}' is {}, but a tensor is needed", name, ValueLists::is_list(id) ? "a sequence" : "an optional without a value"));
+}
+
+std::vector<std::pair<std::string, ValueId>> GraphDecoder::find_all(const std::string& name) {
+  const ValueId id = lookup(name);
+  if (!ValueLists::is_list(id)) return {{name, find(name)}};
+  std::vector<std::pair<std::string, ValueId>> all;
+  for (const ValueId item : lists_.items(id)) all.emplace_back(fmt::format("{}[{}]", name, all.size()), item);
+  return all;
+}
+
+ValueId GraphDecoder::lookup(const std::string& name) {
   for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
     const auto found = scope->find(name);
     if (found != scope->end()) return found->second;
@@ -140,15 +153,24 @@ ValueId GraphDecoder::operand(const OnnxNode& node, int input) {
     const auto own = roles_.split_uses.find({node.outputs[0], input});
     if (own != roles_.split_uses.end()) return parameter(own->second);
   }
-  const ValueId id = find(name);
+  const ValueId small = nibbles(node, name), id = small == kNone ? lookup(name) : small;
   if (id == kNone) throw Error(fmt::format("its input '{}' is not defined before it", name));
   return id;
+}
+
+// An initializer of 4-bit integers, which DequantizeLinear alone may read; else kNone.
+ValueId GraphDecoder::nibbles(const OnnxNode& node, const std::string& name) {
+  const auto tensor = node.op == "DequantizeLinear" && node.domain.empty() ? initializers_.find(name) : initializers_.end();
+  if (tensor == initializers_.end() || (tensor->second->type != kOnnxInt4 && tensor->second->type != kOnnxUint4)) return kNone;
+  const auto [found, added] = nibbles_.emplace(name, kNone);
+  if (added) found->second = build_.constant(load_nibbles(*tensor->second, files_));
+  return found->second;
 }
 
 void GraphDecoder::bind(const std::string& name, ValueId id) {
   if (name.empty() || id == kNone) return;
   scopes_.back()[name] = id;
-  if (build_.graph().values[id].kind == ValueKind::computed) names_.emplace(id, name);
+  if (ValueLists::is_value(id) && build_.graph().values[id].kind == ValueKind::computed) names_.emplace(id, name);
 }
 
 void GraphDecoder::block(const OnnxNode& node) {
@@ -184,16 +206,18 @@ OnnxNode GraphDecoder::in_mode(const OnnxNode& node, bool batch) const {
 }
 
 void GraphDecoder::decode_node(const OnnxNode& stored_node) {
-  const auto mode = roles_.batch_norms.find(stored_node.outputs.empty() ? "" : stored_node.outputs[0]);
+  const auto mode = roles_.batch_norms.find(&stored_node);
   const std::optional<OnnxNode> changed =
       mode == roles_.batch_norms.end() ? std::nullopt : std::optional(in_mode(stored_node, mode->second));
   const OnnxNode& node = changed ? *changed : stored_node;
   if (blocked(node)) return block(node);
   build_.set_origin(node.label());
   try {
+    if (changed && mode->second) refuse_in_branch(node);
     std::vector<ValueId> inputs;
     for (size_t i = 0; i < node.inputs.size(); ++i) inputs.push_back(operand(node, static_cast<int>(i)));
     if (decode_control(node, inputs)) return;
+    if (const std::optional<ValueId> made = lists_.decode(node, inputs)) return bind(node.outputs.at(0), *made);
     const bool constant_weight =
         node.op == "Constant" && node.domain.empty() && !node.outputs.empty() && roles_.by_name.count(node.outputs[0]);
     const ValueId weight = constant_weight ? stored(node.outputs[0]) : kNone;
@@ -205,6 +229,15 @@ void GraphDecoder::decode_node(const OnnxNode& stored_node) {
     problems_.push_back(fmt::format("node '{}' ({}, opset {}): {}", node.label(), node.op, model_.opset, error.message()));
     block(node);
   }
+}
+
+// Both branches are computed, but only one of them counts.
+void GraphDecoder::refuse_in_branch(const OnnxNode& node) const {
+  if (branch_depth_ == 0 || !options_.outputs.empty()) return;
+  throw Error(
+      fmt::format("it normalizes with the statistics of its batch inside a branch that data chooses, so that its running statistics "
+                  "would follow batches that do not take the branch; --eval-bn '{}' normalizes with the running ones",
+                  node.label()));
 }
 
 void GraphDecoder::run_decoder(const OnnxNode& node, DecodeContext& context) {
@@ -241,7 +274,8 @@ std::vector<std::string> unsupported_nodes(const OnnxModel& model, const RolePla
     add_reads(node, reads);
     if (std::none_of(reads.begin(), reads.end(), [&](const std::string& name) { return varying.count(name) > 0; })) continue;
     varying.insert(node.outputs.begin(), node.outputs.end());
-    if (needed[i] && !is_control_flow(node) && !find_decoder(node) && !has_function_body(node, model.decoded_opset))
+    if (needed[i] && !is_control_flow(node) && !makes_or_takes_lists(node) && !find_decoder(node) &&
+        !has_function_body(node, model.decoded_opset))
       lines.push_back(unsupported(node, model.opset));
   }
   return lines;

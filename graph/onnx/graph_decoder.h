@@ -9,6 +9,7 @@
 #include "graph/onnx/decode.h"
 #include "graph/onnx/model.h"
 #include "graph/onnx/roles.h"
+#include "graph/onnx/value_lists.h"
 
 namespace zeroplan {
 
@@ -25,17 +26,21 @@ class GraphDecoder {
   void add_inputs(const BoundDims& dims, const std::map<std::string, HostTensor>& bind);
   ValueId add_input(Value value);  // under the name that it has
   void decode(const std::set<std::string>& wanted);
-  // kNone: not there, or it depends on a node that could not be decoded.
+  // kNone: not there, or it depends on a node that could not be decoded. Throws Error on a sequence or an optional without a value.
   ValueId find(const std::string& name);
+  // The items of a sequence, by name NAME[0], NAME[1], …; of all else `find`, under its own name.
+  std::vector<std::pair<std::string, ValueId>> find_all(const std::string& name);
 
   FoldingBuilder& build() { return build_; }
   std::vector<std::string> problems() const;
   const std::map<ValueId, std::string>& names() const { return names_; }  // names of the model for computed values
 
  private:
+  bool add_list(const OnnxValueInfo& input, const std::map<std::string, HostTensor>& bind);
   void decode_nodes(const OnnxGraph& graph, const std::vector<bool>& needed);
   OnnxNode in_mode(const OnnxNode& node, bool batch) const;
   void decode_node(const OnnxNode& stored_node);
+  void refuse_in_branch(const OnnxNode& node) const;
   void run_decoder(const OnnxNode& node, DecodeContext& context);
   bool decode_control(const OnnxNode& node, const std::vector<ValueId>& inputs);  // false: the node is no control flow
   void decode_if(const OnnxNode& node, const std::vector<ValueId>& inputs);
@@ -54,9 +59,13 @@ class GraphDecoder {
   void decode_gradient(const OnnxNode& node, const std::vector<ValueId>& inputs);  // decode_gradient.cc, with the next one
   ValueId evaluate_again(const OnnxNode& node, const std::vector<std::string>& names, const std::vector<ValueId>& inputs,
                          const std::string& target);
+  ValueId lookup(const std::string& name);  // as find, lists among them
+  std::vector<ValueId> map_sequence(const OnnxNode& node, const std::vector<ValueId>& inputs);
+  ValueId choose(ValueId condition, ValueId then, ValueId otherwise, size_t output);
   void block(const OnnxNode& node);
   bool blocked(const OnnxNode& node) const;
   ValueId operand(const OnnxNode& node, int input);
+  ValueId nibbles(const OnnxNode& node, const std::string& name);
   ValueId stored(const std::string& name);
   ValueId parameter(int index);
   void bind(const std::string& name, ValueId id);
@@ -67,13 +76,16 @@ class GraphDecoder {
   const ImportOptions& options_;
   const DType precision_;
   FoldingBuilder build_;
+  ValueLists lists_;
   std::vector<std::map<std::string, ValueId>> scopes_;
   std::map<std::string, const OnnxTensor*> initializers_;
   std::map<int, ValueId> parameters_;
+  std::map<std::string, ValueId> nibbles_;
   std::map<ValueId, std::string> names_;
   std::set<std::string> blocked_;
   std::vector<std::string> problems_, constant_problems_;
   int body_depth_ = 0;      // function bodies that are open, and
+  int branch_depth_ = 0;    // branches that are open and that data chooses
   int gradient_depth_ = 0;  // Gradients that evaluate again
   int64_t visited_ = 0;     // nodes, also those that are not needed
 };

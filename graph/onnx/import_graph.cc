@@ -80,18 +80,20 @@ class Import {
   }
 
   void set_outputs(GraphDecoder& decoder) {
-    for (const std::string& name : options_.outputs) {
-      const ValueId id = decoder.find(name);
-      if (id == kNone) throw Error(fmt::format("output '{}' is not computed by the model", name));
-      out_.graph.outputs[name] = id;
-    }
+    std::map<std::string, std::vector<std::string>> names;  // of one output: its own, or those of the items of a sequence
+    for (const std::string& output : options_.outputs)
+      for (const auto& [name, id] : decoder.find_all(output)) {
+        if (id == kNone) throw Error(fmt::format("output '{}' is not computed by the model", name));
+        out_.graph.outputs[name] = id;
+        names[output].push_back(name);
+      }
     const std::vector<SampleAxis> lie = find_sample_axes(out_.graph, sample_axes(decoder, dims_));
     for (const OnnxValueInfo& info : model_.graph.outputs) {
-      const auto wanted = out_.graph.outputs.find(info.name);
-      if (wanted == out_.graph.outputs.end()) continue;
-      const SampleAxis& place = lie[wanted->second];
-      const bool along = place.kind == SampleAxis::Kind::axis && place.stride == 1;
-      out_.outputs.push_back({info.name, kNone, along ? place.axis : -1, info.type});
+      for (const std::string& name : names[info.name]) {
+        const SampleAxis& place = lie[out_.graph.outputs.at(name)];
+        const bool along = place.kind == SampleAxis::Kind::axis && place.stride == 1;
+        out_.outputs.push_back({name, kNone, along ? place.axis : -1, info.item_type != 0 ? info.item_type : info.type});
+      }
     }
     for (Parameter& p : out_.graph.parameters) p.trainable = false;
   }
@@ -192,6 +194,9 @@ class Import {
   }
 
   void report_rest() {
+    for (const OnnxValueInfo& input : model_.graph.inputs)
+      if (input.optional && !options_.bind.count(input.name) && !bound_items(input, options_.bind))
+        out_.report.push_back(fmt::format("input '{}' is optional and not bound: it is taken as absent", input.name));
     for (const RoleRow& row : out_.roles)
       if (row.reason == "unused") out_.report.push_back(fmt::format("initializer '{}' is unused", row.initializer));
   }

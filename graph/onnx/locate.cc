@@ -12,9 +12,9 @@
 namespace zeroplan {
 namespace {
 
-void set_dtype(OnnxTensor& tensor) {
-  if (tensor.type == kOnnxFloat) tensor.source.dtype = DType::f32;
-  if (tensor.type == kOnnxDouble) tensor.source.dtype = DType::f64;
+void set_source(OnnxTensor& tensor, const std::string& file, int64_t offset, int64_t bytes) {
+  const StoredType type = stored_type(tensor.type).value_or(StoredType::f32);
+  tensor.source = {{tensor.name, file, offset, bytes, type}, {}};
 }
 
 }  // namespace
@@ -27,8 +27,8 @@ OnnxTensor locate(const std::string& name, const onnx::TensorProto& tensor, cons
   if (tensor.data_location() != onnx::TensorProto::EXTERNAL) out.bytes = tensor_contents(tensor);
   if (!payload) return out;
   out.in_file = true;
-  out.source = {name, "", payload->offset, payload->length, DType::f32};
-  set_dtype(out);
+  set_source(out, "", payload->offset, payload->length);
+  out.source.varints = payload->field == kInt32Data;
   return out;
 }
 
@@ -61,8 +61,7 @@ OnnxTensor locate_external(WeightFiles& files, const onnx::TensorProto& tensor) 
     throw Error(fmt::format("initializer '{}': {} bytes at offset {} lie outside '{}' of {} bytes", tensor.name(), bytes, range.offset,
                             range.location, size));
   out.in_file = bytes > 0;
-  out.source = {tensor.name(), range.location, range.offset, bytes, DType::f32};
-  set_dtype(out);
+  set_source(out, range.location, range.offset, bytes);
   return out;
 }
 

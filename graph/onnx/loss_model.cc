@@ -43,7 +43,7 @@ class Joiner {
                       "--loss-map INPUT=OUTPUT",
                       loss_.path, fmt::join(names_of(loss_.graph.inputs), ", "), fmt::join(names_of(joined_.graph.outputs), ", ")));
     add_data();
-    for (const OnnxTensor& tensor : loss_.graph.initializers) add_constant(tensor);
+    for (const OnnxTensor& tensor : loss_.graph.initializers) joined_.graph.nodes.push_back(constant(tensor));
     for (OnnxNode& node : loss_.graph.nodes) {
       rename(node);
       joined_.graph.nodes.push_back(std::move(node));
@@ -108,7 +108,7 @@ class Joiner {
   }
 
   // A Constant node: no parameter of the model.
-  void add_constant(const OnnxTensor& tensor) {
+  OnnxNode constant(const OnnxTensor& tensor) {
     OnnxAttribute value;
     value.name = "value";
     value.type = kAttributeTensor;
@@ -117,7 +117,7 @@ class Joiner {
     node.op = "Constant";
     node.outputs = {renamed(tensor.name)};
     node.attributes = {std::move(value)};
-    joined_.graph.nodes.push_back(std::move(node));
+    return node;
   }
 
   OnnxTensor loaded(OnnxTensor tensor) {
@@ -145,7 +145,10 @@ class Joiner {
       if (!attribute.graph) continue;
       OnnxGraph graph = *attribute.graph;
       for (OnnxNode& inner : graph.nodes) rename(inner);
-      for (OnnxTensor& tensor : graph.initializers) tensor.name = renamed(tensor.name);
+      std::vector<OnnxNode> nodes;
+      for (const OnnxTensor& tensor : graph.initializers) nodes.push_back(constant(tensor));
+      graph.initializers.clear();
+      graph.nodes.insert(graph.nodes.begin(), nodes.begin(), nodes.end());
       for (auto* list : {&graph.inputs, &graph.outputs})
         for (OnnxValueInfo& value : *list) value.name = renamed(value.name);
       attribute.graph = std::make_shared<const OnnxGraph>(std::move(graph));

@@ -18,7 +18,7 @@ struct OnnxTensor {
   Shape shape;
   std::string bytes;     // contents, little-endian; empty where they stay in the file
   bool in_file = false;  // `source` locates them (a weight can be read, trained and written back)
-  WeightSource source;   // dtype is set for float and double alone
+  WeightSource source;   // type is meant where stored_type (tensor_data.h) knows one
 };
 
 struct OnnxGraph;
@@ -51,7 +51,9 @@ struct OnnxDim {
 
 struct OnnxValueInfo {
   std::string name;
-  int type = 0;  // 0: not a tensor
+  int type = 0;       // 0: not a tensor
+  int item_type = 0;  // of a sequence of tensors
+  bool optional = false;
   bool ranked = false;
   std::vector<OnnxDim> dims;
 };

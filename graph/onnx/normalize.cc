@@ -24,6 +24,13 @@ void for_each_node(onnx::GraphProto& graph, const Fn& fn) {
   }
 }
 
+// Some exporters write an unknown dimension as -1, or call all of them "?": they need not be equal.
+void clear_unknown(onnx::ValueInfoProto& info) {
+  if (!info.type().has_tensor_type() || !info.type().tensor_type().has_shape()) return;
+  for (auto& dim : *info.mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim())
+    if (dim.dim_value() == kUnknownDim || dim.dim_param() == "?") dim.clear_value();
+}
+
 // Domains that no node is in are dropped, as the library may not know them; those that nodes were moved to are added.
 void import_domains(onnx::ModelProto& model) {
   std::set<std::string> used;
@@ -71,6 +78,14 @@ bool disguised(const onnx::NodeProto& node) {
 }
 
 }  // namespace
+
+void clear_unknown_dims(onnx::GraphProto& graph) {
+  for (auto* values : {graph.mutable_input(), graph.mutable_output(), graph.mutable_value_info()})
+    for (auto& info : *values) clear_unknown(info);
+  for (auto& node : *graph.mutable_node())
+    for (auto& attribute : *node.mutable_attribute())
+      if (attribute.has_g()) clear_unknown_dims(*attribute.mutable_g());
+}
 
 void set_unknown_aside(onnx::ModelProto& model, int opset) {
   std::set<std::string> functions;  // of the default domain

@@ -8,6 +8,8 @@
 
 namespace zeroplan {
 
+// First: dimensions that the file says are unknown become unnamed.
+void clear_unknown_dims(onnx::GraphProto& graph);
 // Before ONNX's checker: operators that it does not know at this opset (it refuses the whole model) are set aside.
 void set_unknown_aside(onnx::ModelProto& model, int opset);
 // After the checker, before the converter.

@@ -58,10 +58,13 @@ OnnxAttribute plain_attribute(const onnx::AttributeProto& attribute, const std::
 OnnxValueInfo plain_value(const onnx::ValueInfoProto& info) {
   OnnxValueInfo out;
   out.name = info.name();
-  if (!info.type().has_tensor_type()) return out;
-  out.type = info.type().tensor_type().elem_type();
-  out.ranked = info.type().tensor_type().has_shape();
-  for (const auto& dim : info.type().tensor_type().shape().dim()) {
+  out.optional = info.type().has_optional_type();
+  const onnx::TypeProto& type = out.optional ? info.type().optional_type().elem_type() : info.type();
+  if (type.has_sequence_type()) out.item_type = type.sequence_type().elem_type().tensor_type().elem_type();
+  if (!type.has_tensor_type()) return out;
+  out.type = type.tensor_type().elem_type();
+  out.ranked = type.tensor_type().has_shape();
+  for (const auto& dim : type.tensor_type().shape().dim()) {
     OnnxDim plain;
     if (dim.has_dim_value() && dim.dim_value() > 0)
       plain.value = dim.dim_value();

@@ -23,7 +23,7 @@ void check_value(const onnx::ValueInfoProto& info) {
   if (shape.dim_size() > kMaxRank)
     throw Error(fmt::format("value '{}' has rank {}; at most {} is supported", info.name(), shape.dim_size(), kMaxRank));
   for (const auto& dim : shape.dim())
-    if (dim.has_dim_value() && (dim.dim_value() < 0 || dim.dim_value() > kMaxDim))
+    if (dim.has_dim_value() && (dim.dim_value() < kUnknownDim || dim.dim_value() > kMaxDim))
       throw Error(fmt::format("value '{}' has a dimension of {}; the file is damaged", info.name(), dim.dim_value()));
 }
 
@@ -107,11 +107,27 @@ std::string tensor_contents(const onnx::TensorProto& tensor) {
     case kOnnxBfloat16: append<uint16_t>(out, tensor.int32_data()); break;
     case kOnnxInt8:
     case kOnnxUint8:
+    case kOnnxInt4:
+    case kOnnxUint4:
     case kOnnxBool: append<uint8_t>(out, tensor.int32_data()); break;
     default: break;
   }
   return out;
 }
+
+namespace {
+
+// A node of the default domain; nullptr: there is none. Depth is bounded by kMaxMessageDepth.
+const onnx::NodeProto* default_node(const onnx::GraphProto& graph) {
+  for (const auto& node : graph.node()) {
+    if (node.domain().empty() || node.domain() == "ai.onnx") return &node;
+    for (const auto& attribute : node.attribute())
+      if (const onnx::NodeProto* inner = attribute.has_g() ? default_node(attribute.g()) : nullptr) return inner;
+  }
+  return nullptr;
+}
+
+}  // namespace
 
 int check_versions(const onnx::ModelProto& model) {
   if (!model.has_ir_version()) throw Error("the model states no IR version; export it again");
@@ -128,6 +144,10 @@ int check_versions(const onnx::ModelProto& model) {
   }
   if (model.opset_import().empty())
     throw Error(fmt::format("the model states no opset; export it with an opset from {} to {}", kMinOpset, kMaxOpset));
+  if (const onnx::NodeProto* node = opset < 0 ? default_node(model.graph()) : nullptr)
+    throw Error(
+        fmt::format("the model states no opset of the default domain, which node '{}' ({}) is of; export it with an opset from {} to {}",
+                    node->name(), node->op_type(), kMinOpset, kMaxOpset));
   return opset < 0 ? kTargetOpset : opset;
 }
 

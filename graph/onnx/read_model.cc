@@ -3,6 +3,7 @@
 #include <onnx/checker.h>
 #include <onnx/inliner/inliner.h>
 #include <onnx/onnx_pb.h>
+#include <onnx/shape_inference/implementation.h>
 #include <xxhash.h>
 
 #include <algorithm>
@@ -81,41 +82,63 @@ struct Hidden {
   Shape shape;
 };
 
-void hide(onnx::TensorProto& tensor, std::vector<Hidden>& hidden) {
-  hidden.push_back({&tensor, tensor_shape(tensor)});
-  tensor.clear_external_data();
-  tensor.clear_data_location();
-  tensor.clear_dims();
-  tensor.add_dims(0);
+bool lacks_data(const onnx::TensorProto& tensor) {
+  if (tensor.data_location() == onnx::TensorProto::EXTERNAL) return true;
+  const bool typed = tensor.float_data_size() + tensor.double_data_size() + tensor.int32_data_size() + tensor.int64_data_size() +
+                         tensor.uint64_data_size() >
+                     0;
+  return !typed && !tensor.has_raw_data() && tensor.data_type() != onnx::TensorProto::STRING && elements(tensor_shape(tensor)) > 0;
 }
 
-std::vector<Hidden> hide_stripped(onnx::ModelProto& model, const WireModel& wire) {
-  std::vector<Hidden> hidden;
-  onnx::GraphProto& graph = *model.mutable_graph();
-  for (int i = 0; i < graph.initializer_size(); ++i) {
-    const auto payload = wire.initializers.find(i);
-    const bool stripped = payload != wire.initializers.end() && payload->second.stripped;
-    if (stripped || graph.initializer(i).data_location() == onnx::TensorProto::EXTERNAL) hide(*graph.mutable_initializer(i), hidden);
-  }
-  for (const auto& [at, payload] : wire.attributes)
-    if (payload.stripped) hide(*graph.mutable_node(at.first)->mutable_attribute(at.second)->mutable_t(), hidden);
-  for (const NestedTensor& nested : nested_tensors(graph))
-    if (const TensorPayload* payload = wire.find(nested.path); payload && payload->stripped) hide(*nested.tensor, hidden);
-  return hidden;
+// All tensors that the wire walk has stripped, and external ones. Depth is bounded by kMaxMessageDepth.
+void hide_stripped(onnx::GraphProto& graph, std::vector<Hidden>& hidden) {
+  const auto hide = [&](onnx::TensorProto& tensor) {
+    if (!lacks_data(tensor)) return;
+    hidden.push_back({&tensor, tensor_shape(tensor)});
+    tensor.clear_external_data();
+    tensor.clear_data_location();
+    tensor.clear_dims();
+    tensor.add_dims(0);
+  };
+  for (auto& tensor : *graph.mutable_initializer()) hide(tensor);
+  for (auto& node : *graph.mutable_node())
+    for (auto& attribute : *node.mutable_attribute()) {
+      if (attribute.has_t()) hide(*attribute.mutable_t());
+      if (attribute.has_g()) hide_stripped(*attribute.mutable_g(), hidden);
+    }
 }
 
-void check_and_convert(onnx::ModelProto& model, const WireModel& wire, int opset) {
+void inline_functions(onnx::ModelProto& model) {
+  if (model.functions_size() > 0)
+    guarded("the model's functions cannot be inlined", [&] { onnx::inliner::InlineLocalFunctions(model, true); });
+}
+
+// Functions may be in an opset of their own, which ONNX's checker refuses and its inliner converts.
+bool has_other_opset(const onnx::ModelProto& model, int opset) {
+  return std::any_of(model.functions().begin(), model.functions().end(), [&](const onnx::FunctionProto& function) {
+    return std::any_of(function.opset_import().begin(), function.opset_import().end(), [&](const auto& import) {
+      return (import.domain().empty() || import.domain() == "ai.onnx") && import.version() != opset;
+    });
+  });
+}
+
+void check_and_convert(onnx::ModelProto& model, int opset) {
   for (auto& import : *model.mutable_opset_import())
     if (import.domain() == "ai.onnx") import.clear_domain();
   const auto is_default = [](const auto& import) { return import.domain().empty(); };
   if (std::none_of(model.opset_import().begin(), model.opset_import().end(), is_default)) model.add_opset_import()->set_version(opset);
   model.clear_training_info();
+  clear_unknown_dims(*model.mutable_graph());
   set_unknown_aside(model, opset);
-  const std::vector<Hidden> hidden = hide_stripped(model, wire);
+  if (has_other_opset(model, opset)) {  // the converter asks for the types of what a function is given
+    guarded("the types of the model's values cannot be inferred", [&] { onnx::shape_inference::InferShapes(model); });
+    inline_functions(model);
+  }
+  std::vector<Hidden> hidden;
+  hide_stripped(*model.mutable_graph(), hidden);
   guarded("ONNX's checker refuses the model", [&] { onnx::checker::check_model(model); });
   for (const Hidden& h : hidden) h.tensor->mutable_dims()->Assign(h.shape.begin(), h.shape.end());
-  if (model.functions_size() > 0)
-    guarded("the model's functions cannot be inlined", [&] { onnx::inliner::InlineLocalFunctions(model, true); });
+  inline_functions(model);
   model.set_ir_version(std::max<int64_t>(model.ir_version(), 8));
   guarded("the model cannot be raised to a newer opset", [&] { raise_opset(model, opset); });
 }
@@ -173,7 +196,7 @@ OnnxModel read(WeightFiles& files) {
   const StoredTensors stored = locate_tensors(files, proto, wire);
   model.digest = digest(files, file.bytes(), stored, model.training);
   files.keep_digest(model.digest);
-  check_and_convert(proto, wire, model.opset);
+  check_and_convert(proto, model.opset);
   model.decoded_opset = std::max(model.opset, kTargetOpset);
   model.graph = plain_graph(proto.graph(), stored);
   return model;

@@ -50,8 +50,8 @@ void report_folded(const ExporterMetadata& m, RolePlan& plan) {
 
 // Models of `zeroplan new` have no buffers.
 void report_guessed(const OnnxModel& model, RolePlan& plan) {
-  const bool told = model.metadata.torch || !model.metadata.kind.empty() || !model.training.roles.empty() || model.producer.empty() ||
-                    model.producer.rfind("zeroplan", 0) == 0;
+  const bool told =
+      model.metadata.torch || !model.metadata.kind.empty() || !model.training.roles.empty() || model.producer.rfind("zeroplan", 0) == 0;
   const auto guessed = std::count_if(plan.parameters.begin(), plan.parameters.end(),
                                      [](const Parameter& p) { return p.trainable && p.role_reason != "--train"; });
   if (told || guessed == 0) return;
@@ -59,6 +59,16 @@ void report_guessed(const OnnxModel& model, RolePlan& plan) {
       fmt::format("the file does not say which tensors are buffers: all {} floating-point tensors on a gradient path are trained; "
                   "--freeze PATTERN keeps those that are none (inspect lists them)",
                   guessed));
+}
+
+void report_stored(DType precision, RolePlan& plan) {
+  std::map<StoredType, int> by_type;
+  for (const Parameter& p : plan.parameters) ++by_type[p.source.type];
+  for (const auto& [type, count] : by_type)
+    if (type == StoredType::f16 || type == StoredType::bf16)
+      plan.report.push_back(
+          fmt::format("{} parameter{} stored as {}: the model is computed and trained in {}, and an export rounds them to {}", count,
+                      count == 1 ? " is" : "s are", stored_long_name(type), type_name(precision), stored_long_name(type)));
 }
 
 // Parameters of the module that the file holds no more, with the node that one was made with where there is one.
@@ -128,7 +138,7 @@ void fill_rows(const OnnxModel& model, RolePlan& plan) {
                            p.statistics  ? Role::buffer
                            : p.trainable ? Role::parameter
                                          : Role::frozen,
-                           std::string(type_name(p.source.dtype)), p.shape, p.role_reason});
+                           std::string(stored_long_name(p.source.type)), p.shape, p.role_reason});
 }
 
 }  // namespace zeroplan

@@ -8,14 +8,12 @@
 #include "base/error.h"
 #include "base/type_name.h"
 #include "graph/onnx/batch_norms.h"
+#include "graph/onnx/literals.h"
+#include "graph/onnx/stored_weight.h"
 #include "graph/onnx/tensor_data.h"
 
 namespace zeroplan {
 namespace {
-
-constexpr int64_t kLargeConstant = 64;  // elements, of rank 2 and more: a Constant node that holds a weight
-
-bool is_float_type(int type) { return type == kOnnxFloat || type == kOnnxDouble || type == kOnnxFloat16 || type == kOnnxBfloat16; }
 
 bool named_like_parameter(const std::string& name) {
   const auto ends = [&](const char* tail) { return name.size() > std::char_traits<char>::length(tail) && name.ends_with(tail); };
@@ -78,7 +76,7 @@ bool by_training(const TrainingFacts& training, Candidate& c) {
 }
 
 bool holds_infinity(WeightFiles& files, const OnnxTensor& tensor) {
-  if (files.absent() || !tensor.in_file || (tensor.type != kOnnxFloat && tensor.type != kOnnxDouble)) return false;
+  if (files.absent() || !tensor.in_file || !is_floating_type(tensor.type)) return false;
   std::vector<double> first(std::min<int64_t>(elements(tensor.shape), 4096));
   read_weight(files, tensor.source, 0, static_cast<int64_t>(first.size()), DType::f64, first.data());
   return std::any_of(first.begin(), first.end(), [](double x) { return std::isinf(x); });
@@ -96,7 +94,7 @@ bool is_initial_state(WeightFiles& files, const OnnxTensor& tensor, const std::v
   const bool states = std::all_of(readers.begin(), readers.end(), [](const Use& use) {
     return (use.node->op == "LSTM" || use.node->op == "GRU" || use.node->op == "RNN") && (use.input == 5 || use.input == 6);
   });
-  const bool readable = tensor.in_file && !files.absent() && (tensor.type == kOnnxFloat || tensor.type == kOnnxDouble);
+  const bool readable = tensor.in_file && !files.absent() && is_floating_type(tensor.type);
   return states && !readers.empty() && readable && is_constant_valued(files, tensor);
 }
 
@@ -114,8 +112,13 @@ void decide(const OnnxModel& model, WeightFiles& files, const UseMap& uses, cons
     return;
   }
   if (known) return;
+  if (const char* literal = readers == uses.end() ? nullptr : literal_reason(model, *c.tensor, readers->second, uses)) {
+    c.role = Role::constant;
+    c.reason = literal;
+    return;
+  }
   c.role = Role::parameter;
-  c.reason = constant_node ? "large floating-point Constant on a gradient path" : "floating-point initializer on a gradient path";
+  c.reason = constant_node ? "floating-point Constant on a gradient path" : "floating-point initializer on a gradient path";
   const bool empty = elements(c.tensor->shape) == 0;
   const bool state = !empty && readers != uses.end() && is_initial_state(files, *c.tensor, readers->second);
   if (!empty && !state && !holds_infinity(files, *c.tensor)) return;
@@ -144,14 +147,17 @@ void add_candidates(const OnnxModel& model, WeightFiles& files, const UseMap& us
     plan.by_name[tensor.name] = static_cast<int>(plan.candidates.size());
     plan.candidates.push_back(std::move(c));
   };
+  const bool in_constants = weights_are_constants(model);
   for (const OnnxGraph* graph : all_graphs(model.graph)) {
     for (const OnnxTensor& tensor : graph->initializers)
-      if (is_float_type(tensor.type)) add(tensor, false);
+      if (is_floating_type(tensor.type)) add(tensor, false);
     for (const OnnxNode& node : graph->nodes) {
       const OnnxAttribute* value = node.op == "Constant" && node.domain.empty() ? node.find("value") : nullptr;
-      if (!value || !value->tensor.in_file || !is_float_type(value->tensor.type)) continue;
+      if (!value || !value->tensor.in_file || !is_floating_type(value->tensor.type)) continue;
       const OnnxTensor& tensor = value->tensor;
-      if (!model.metadata.torch && tensor.shape.size() >= 2 && elements(tensor.shape) >= kLargeConstant) add(tensor, true);
+      const auto readers = uses.find(tensor.name);
+      if (model.metadata.torch || readers == uses.end()) continue;
+      if (constant_may_be_weight(tensor, readers->second, in_constants)) add(tensor, true);
     }
   }
   for (Candidate& c : plan.candidates)
@@ -167,7 +173,7 @@ void apply_train(Patterns& train, const OnnxModel& model, RolePlan& plan) {
   }
   for (const OnnxGraph* graph : all_graphs(model.graph))
     for (const OnnxTensor& tensor : graph->initializers)
-      if (!is_float_type(tensor.type) && train.matches(tensor.name))
+      if (!is_floating_type(tensor.type) && train.matches(tensor.name))
         plan.problems.push_back(fmt::format("--train matches '{}', which holds {} values; only floating-point tensors can be trained",
                                             tensor.name, onnx_type_name(tensor.type)));
 }
@@ -186,6 +192,11 @@ void apply_freeze(const TrainingFacts& training, Patterns& freeze, Patterns& tra
       frozen |= freeze.matches(name);
       trained |= train.matches(name);
     }
+    if (frozen && p.statistics)
+      plan.problems.push_back(fmt::format(
+          "--freeze matches '{0}', the running statistics of a batch normalization that uses those of its batch: they follow the "
+          "batches whatever is trained. --eval-bn '{0}' keeps them and normalizes with them; or leave them out of the pattern",
+          p.name));
     if (trained && p.trainable) p.role_reason = "--train";
     if (trained || p.statistics || (!frozen && !is_frozen(training, p))) continue;
     p.trainable = false;
@@ -206,14 +217,13 @@ void unique_names(RolePlan& plan) {
 
 }  // namespace
 
+bool is_float_type(int type) { return type == kOnnxFloat || type == kOnnxDouble || type == kOnnxFloat16 || type == kOnnxBfloat16; }
+
 void make_parameter(Candidate& c, const ImportOptions& options, RolePlan& plan) {
   const OnnxTensor& tensor = *c.tensor;
   if (elements(tensor.shape) == 0) {
     c.role = Role::constant;
     c.reason = "empty";
-  } else if (tensor.type != kOnnxFloat && tensor.type != kOnnxDouble) {
-    plan.problems.push_back(
-        fmt::format("parameter '{}' is stored as {}; export the model in float32", tensor.name, onnx_type_name(tensor.type)));
   } else if (!tensor.in_file) {
     plan.problems.push_back(fmt::format(
         "parameter '{}' is stored element by element, so that it cannot be located; save the model with raw data", tensor.name));
@@ -266,6 +276,7 @@ RolePlan plan_roles(const OnnxModel& model, WeightFiles& files, const ImportOpti
   refuse_folded(plan);
   report_folded(model.metadata, plan);
   report_guessed(model, plan);
+  report_stored(options.precision, plan);
   report_dropped(model.metadata, plan);
   report_dropout(model, plan);
   fill_rows(model, plan);

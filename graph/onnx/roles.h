@@ -36,14 +36,16 @@ struct RolePlan {
   std::map<std::string, int> by_name;                     // initializer or Constant output -> candidate
   std::map<std::pair<std::string, int>, int> split_uses;  // (first output of the reading node, input) -> parameter of its own
   std::vector<std::pair<std::string, std::string>>
-      folded;                               // initializer that folding made of another one that is there too, with other values
-  std::map<std::string, bool> batch_norms;  // first output of each BatchNormalization -> does it use the statistics of its batch?
+      folded;                                   // initializer that folding made of another one that is there too, with other values
+  std::map<const OnnxNode*, bool> batch_norms;  // each BatchNormalization -> does it use the statistics of its batch?
   std::vector<RoleRow> rows;
   std::vector<std::string> report, problems;
 };
 
 // `wanted`: values that the loss is made of.
 RolePlan plan_roles(const OnnxModel& model, WeightFiles& files, const ImportOptions& options, const std::set<std::string>& wanted);
+
+bool is_float_type(int type);  // of TensorProto.DataType: one that can be trained
 
 // The steps of plan_roles.
 void make_parameter(Candidate& c, const ImportOptions& options, RolePlan& plan);  // of a candidate with that role, or a problem
@@ -59,6 +61,7 @@ Role source_role(const ExporterMetadata& metadata, const std::string& source);  
 void refuse_folded(RolePlan& plan);
 void report_folded(const ExporterMetadata& metadata, RolePlan& plan);
 void report_guessed(const OnnxModel& model, RolePlan& plan);            // where the file does not tell buffers from parameters
+void report_stored(DType precision, RolePlan& plan);                    // parameters in another form than they are trained in
 void report_dropped(const ExporterMetadata& metadata, RolePlan& plan);  // parameters that the exporter left out of the file
 void report_dropout(const OnnxModel& model, RolePlan& plan);            // a PyTorch file without any
 void fill_rows(const OnnxModel& model, RolePlan& plan);

@@ -61,6 +61,8 @@ std::vector<ValueId> GraphDecoder::run_scan(const ScanPlan& plan, std::vector<Va
     const std::vector<ValueId> results = run_body(body, arguments);
     if (results.empty()) return {};
     std::copy_n(results.begin(), state.size(), state.begin());
+    for (const ValueId result : results)
+      if (!ValueLists::is_value(result)) throw Error("an output of its body is no tensor");
     for (size_t k = 0; k < items.size(); ++k) items[k].push_back(results[state.size() + k]);
     limit.check(t + 1, steps);
   }

@@ -1,6 +1,5 @@
 #include "graph/onnx/tensor_data.h"
 
-#include <bit>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -20,17 +19,6 @@ constexpr const char* kTypeNames[] = {
     "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "uint4",  "int4",   "float4e2m1", "float8e8m0", "uint2",    "int2"};
 constexpr int kTypeBits[] = {0, 32, 8, 8, 16, 16, 32, 64, 0, 8, 16, 64, 32, 64, 64, 128, 16, 8, 8, 8, 8, 4, 4, 4, 8, 2, 2};
 
-// IEEE 754 binary16, subnormals included.
-float from_half(uint16_t half) {
-  const uint32_t sign = (half & 0x8000u) << 16, exponent = (half >> 10) & 31, fraction = half & 1023;
-  if (exponent == 0) {
-    const float tiny = static_cast<float>(fraction) * 0x1p-24f;
-    return sign ? -tiny : tiny;
-  }
-  const uint32_t wide = exponent == 31 ? 255 : exponent + 112;
-  return std::bit_cast<float>(sign | wide << 23 | fraction << 13);
-}
-
 template <typename T>
 T element(const std::string& bytes, int64_t i) {
   T value;
@@ -43,21 +31,16 @@ void fill_ints(HostTensor& out, const std::string& bytes) {
   for (int64_t i = 0; i < out.count(); ++i) out.set_int(i, static_cast<int64_t>(element<T>(bytes, i)));
 }
 
+void fill_floats(HostTensor& out, StoredType type, const std::string& bytes) {
+  std::vector<double> numbers(out.count());
+  decode_stored(type, bytes.data(), out.count(), numbers.data());
+  for (int64_t i = 0; i < out.count(); ++i) out.set(i, numbers[i]);
+}
+
 void convert(int type, const std::string& bytes, HostTensor& out) {
   const int64_t n = out.count();
+  if (is_floating_type(type)) return fill_floats(out, *stored_type(type), bytes);
   switch (type) {
-    case kOnnxFloat:
-      for (int64_t i = 0; i < n; ++i) out.set(i, element<float>(bytes, i));
-      return;
-    case kOnnxDouble:
-      for (int64_t i = 0; i < n; ++i) out.set(i, element<double>(bytes, i));
-      return;
-    case kOnnxFloat16:
-      for (int64_t i = 0; i < n; ++i) out.set(i, from_half(element<uint16_t>(bytes, i)));
-      return;
-    case kOnnxBfloat16:
-      for (int64_t i = 0; i < n; ++i) out.set(i, std::bit_cast<float>(uint32_t{element<uint16_t>(bytes, i)} << 16));
-      return;
     case kOnnxBool:
       for (int64_t i = 0; i < n; ++i) out.set_int(i, bytes[i] != 0);
       return;
@@ -96,6 +79,26 @@ std::optional<DType> graph_dtype(int type, DType precision) {
     case kOnnxBool: return DType::boolean;
     default: return std::nullopt;
   }
+}
+
+std::optional<StoredType> stored_type(int type) {
+  switch (type) {
+    case kOnnxFloat: return StoredType::f32;
+    case kOnnxDouble: return StoredType::f64;
+    case kOnnxFloat16: return StoredType::f16;
+    case kOnnxBfloat16: return StoredType::bf16;
+    case kOnnxInt8: return StoredType::i8;
+    case kOnnxUint8: return StoredType::u8;
+    case kOnnxInt16: return StoredType::i16;
+    case kOnnxUint16: return StoredType::u16;
+    case kOnnxInt32: return StoredType::i32;
+    default: return std::nullopt;
+  }
+}
+
+bool is_floating_type(int type) {
+  const std::optional<StoredType> stored = stored_type(type);
+  return stored && is_floating(*stored);
 }
 
 OnnxType onnx_type(DType dtype) {
@@ -139,23 +142,35 @@ void restore_meant(const OnnxTensor& tensor, HostTensor& out) {
   if (tensor.type == kOnnxFloat && out.dtype() == DType::f64 && out.count() == 1) out.set(0, meant_root(out.get(0)));
 }
 
+std::string contents(const OnnxTensor& tensor, WeightFiles& files) {
+  if (!tensor.bytes.empty() || elements(tensor.shape) == 0) return tensor.bytes;
+  std::string bytes(static_cast<size_t>(tensor.source.bytes), '\0');
+  files.read(tensor.source.file, tensor.source.offset, tensor.source.bytes, bytes.data());
+  return bytes;
+}
+
 }  // namespace
 
 HostTensor load_tensor(const OnnxTensor& tensor, WeightFiles& files, DType precision) {
   const std::optional<DType> dtype = graph_dtype(tensor.type, precision);
   if (!dtype)
-    throw Error(fmt::format("tensor '{}' is {}, which is not supported; export it as float32, int32, int64 or bool", tensor.name,
-                            onnx_type_name(tensor.type)));
+    throw Error(fmt::format("tensor '{}' is {}, which is not supported here; export it as float32, bool or an integer of 8 bits or more",
+                            tensor.name, onnx_type_name(tensor.type)));
   HostTensor out(*dtype, tensor.shape);
-  if (!tensor.bytes.empty() || out.count() == 0) {
-    convert(tensor.type, tensor.bytes, out);
-    restore_meant(tensor, out);
-    return out;
-  }
-  std::string bytes(static_cast<size_t>(tensor.source.bytes), '\0');
-  files.read(tensor.source.file, tensor.source.offset, tensor.source.bytes, bytes.data());
-  convert(tensor.type, bytes, out);
+  convert(tensor.type, contents(tensor, files), out);
   restore_meant(tensor, out);
+  return out;
+}
+
+// The first of a pair lies in the low bits.
+HostTensor load_nibbles(const OnnxTensor& tensor, WeightFiles& files) {
+  const bool with_sign = tensor.type == kOnnxInt4;
+  HostTensor out(with_sign ? DType::i8 : DType::u8, tensor.shape);
+  const std::string bytes = contents(tensor, files);
+  for (int64_t i = 0; i < out.count(); ++i) {
+    const int nibble = static_cast<uint8_t>(bytes.at(static_cast<size_t>(i / 2))) >> (i % 2 * 4) & 15;
+    out.set_int(i, with_sign && nibble > 7 ? nibble - 16 : nibble);
+  }
   return out;
 }
 

@@ -32,6 +32,22 @@ Term positions(FoldingBuilder& build, int64_t count, int64_t axis, int64_t rank)
   return {build, build.reshape(build.ints(build.counting(count)), shape)};
 }
 
+namespace {
+
+Term flip_bits(Term x, int64_t bits) {
+  HostTensor mask(DType::i64, {});
+  mask.set_int(0, bits);
+  return apply(OpKind::bit_xor, x, Term(x.build(), x.build().constant(std::move(mask))).cast(x.dtype()));
+}
+
+}  // namespace
+
+Term ordered(Term x) { return x.dtype() == DType::u64 ? flip_bits(wide(x), std::numeric_limits<int64_t>::min()) : wide(x); }
+
+Term unordered(Term y, DType dtype) { return (dtype == DType::u64 ? flip_bits(y, std::numeric_limits<int64_t>::min()) : y).cast(dtype); }
+
+Term opposite(Term x) { return is_floating(x.dtype()) ? -x : flip_bits(x, -1); }
+
 Shifted shift_down(Term x, const std::vector<int64_t>& axes) {
   const Term largest = reduce(OpKind::reduce_max, x, axes, true);
   const Term finite = abs(largest) < std::numeric_limits<double>::infinity();

@@ -68,8 +68,13 @@ inline Term where(Term condition, Term a, Term b) { return {a.build(), a.build()
 inline Term where(Term condition, Term a, double b) { return where(condition, a, a.number(b)); }
 inline Term where(Term condition, double a, Term b) { return where(condition, b.number(a), b); }
 
-// Integers of other widths than 32 and 64 bits, and boolean, as int64, in which sums and orders of them are exact.
+// Integers of other widths than 32 and 64 bits, and boolean, as int64, in which sums and products of them are exact or wrap as their own.
 inline Term wide(Term x) { return is_floating(x.dtype()) || x.dtype() == DType::i32 || x.dtype() == DType::i64 ? x : x.cast(DType::i64); }
+// The same in the order of the numbers: uint64 is moved to begin at the least int64, and `unordered` moves it back.
+Term ordered(Term x);
+Term unordered(Term y, DType dtype);
+// The order turned round; of integers by their bits, as the least of them has no negative.
+Term opposite(Term x);
 
 inline Term matmul(Term a, Term b) { return apply(OpKind::matmul, a, b); }
 // op: reduce_sum, reduce_mean or reduce_max over sorted axes.

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "graph/onnx/roles.h"
+#include "graph/onnx/stored_weight.h"
 
 namespace zeroplan {
 namespace {
@@ -16,24 +17,24 @@ namespace {
 enum class Relation { none, equal, transposed };
 
 // First and last element and the shape without its order: equal for copies and transposes.
-using Fingerprint = std::tuple<Shape, DType, std::vector<std::byte>>;
+using Fingerprint = std::tuple<Shape, StoredType, std::vector<std::byte>>;
 
 Fingerprint fingerprint(WeightFiles& files, const OnnxTensor& tensor) {
   Shape shape = tensor.shape;
   if (shape.size() == 2) std::sort(shape.begin(), shape.end());
-  const int64_t size = dtype_bytes(tensor.source.dtype);
+  const int64_t size = stored_bytes(tensor.source.type);
   std::vector<std::byte> ends(2 * size);
-  files.read(tensor.source.file, tensor.source.offset, size, ends.data());
-  files.read(tensor.source.file, tensor.source.offset + tensor.source.bytes - size, size, ends.data() + size);
-  return {shape, tensor.source.dtype, ends};
+  read_stored(files, tensor.source, 0, 1, ends.data());
+  read_stored(files, tensor.source, elements(tensor.shape) - 1, 1, ends.data() + size);
+  return {shape, tensor.source.type, ends};
 }
 
 class Blocks {
  public:
-  Blocks(WeightFiles& files, const OnnxTensor& tensor) : files_(files), source_(tensor.source), size_(dtype_bytes(tensor.source.dtype)) {}
+  Blocks(WeightFiles& files, const OnnxTensor& tensor) : files_(files), source_(tensor.source), size_(stored_bytes(tensor.source.type)) {}
   const std::byte* read(int64_t first, int64_t count, std::vector<std::byte>& buffer) {
     buffer.resize(count * size_);
-    files_.read(source_.file, source_.offset + first * size_, count * size_, buffer.data());
+    read_stored(files_, source_, first, count, buffer.data());
     return buffer.data();
   }
 
@@ -47,7 +48,7 @@ bool equal_bytes(WeightFiles& files, const OnnxTensor& a, const OnnxTensor& b) {
   constexpr int64_t kBlock = 1 << 16;
   Blocks left(files, a), right(files, b);
   std::vector<std::byte> x, y;
-  const int64_t n = elements(a.shape), size = dtype_bytes(a.source.dtype);
+  const int64_t n = elements(a.shape), size = stored_bytes(a.source.type);
   for (int64_t at = 0; at < n; at += kBlock) {
     const int64_t count = std::min(kBlock, n - at);
     if (std::memcmp(left.read(at, count, x), right.read(at, count, y), count * size) != 0) return false;
@@ -58,7 +59,7 @@ bool equal_bytes(WeightFiles& files, const OnnxTensor& a, const OnnxTensor& b) {
 // b[j,i] = a[i,j], a block of a's rows at a time.
 bool equal_transposed(WeightFiles& files, const OnnxTensor& a, const OnnxTensor& b) {
   constexpr int64_t kRows = 256;
-  const int64_t rows = a.shape[0], columns = a.shape[1], size = dtype_bytes(a.source.dtype);
+  const int64_t rows = a.shape[0], columns = a.shape[1], size = stored_bytes(a.source.type);
   Blocks left(files, a), right(files, b);
   std::vector<std::byte> x, y;
   for (int64_t at = 0; at < rows; at += kRows) {
@@ -87,7 +88,7 @@ bool is_constant_valued(WeightFiles& files, const OnnxTensor& tensor) {
   constexpr int64_t kBlock = 1 << 14;
   Blocks blocks(files, tensor);
   std::vector<std::byte> first, block;
-  const int64_t size = dtype_bytes(tensor.source.dtype), n = elements(tensor.shape);
+  const int64_t size = stored_bytes(tensor.source.type), n = elements(tensor.shape);
   blocks.read(0, 1, first);
   for (int64_t at = 0; at < n; at += kBlock) {
     const int64_t count = std::min(kBlock, n - at);

@@ -11,7 +11,6 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/type_name.h"
 #include "graph/onnx/external_data.h"
 
 namespace zeroplan {
@@ -62,10 +61,21 @@ int WeightFiles::descriptor(const std::string& file) {
   return fd;
 }
 
-int64_t WeightFiles::size(const std::string& file) {
+namespace {
+
+struct stat status_of(int fd, const std::string& file) {
   struct stat status {};
-  if (::fstat(descriptor(file), &status) != 0) throw Error(fmt::format("cannot read '{}': {}", file, std::strerror(errno)));
-  return status.st_size;
+  if (::fstat(fd, &status) != 0) throw Error(fmt::format("cannot read '{}': {}", file, std::strerror(errno)));
+  return status;
+}
+
+}  // namespace
+
+int64_t WeightFiles::size(const std::string& file) { return status_of(descriptor(file), file).st_size; }
+
+int64_t WeightFiles::allocated(const std::string& file) {
+  constexpr int64_t kStatBlock = 512;
+  return status_of(descriptor(file), file).st_blocks * kStatBlock;
 }
 
 void WeightFiles::read(const std::string& file, int64_t offset, int64_t bytes, void* out) {
@@ -82,28 +92,6 @@ void WeightFiles::read(const std::string& file, int64_t offset, int64_t bytes, v
     at += got;
     offset += got;
     bytes -= got;
-  }
-}
-
-void read_weight(WeightFiles& files, const WeightSource& source, int64_t first, int64_t count, DType dtype, void* out) {
-  const int64_t stored = dtype_bytes(source.dtype);
-  if (first < 0 || count < 0 || count > source.bytes / stored - first)
-    throw Error(
-        fmt::format("weight '{}': elements {} … {} lie outside its {} bytes", source.initializer, first, first + count, source.bytes));
-  if (source.dtype == dtype) return files.read(source.file, source.offset + first * stored, count * stored, out);
-  if (!is_floating(dtype) || !is_floating(source.dtype))
-    throw Error(fmt::format("weight '{}' cannot be read as {}", source.initializer, type_name(dtype)));
-  constexpr int64_t kBlock = 1 << 16;
-  std::vector<double> block(std::min(count, kBlock));  // large enough for either type
-  for (int64_t done = 0; done < count; done += kBlock) {
-    const int64_t n = std::min(kBlock, count - done);
-    files.read(source.file, source.offset + (first + done) * stored, n * stored, block.data());
-    if (dtype == DType::f64) {
-      const auto* from = reinterpret_cast<const float*>(block.data());
-      std::copy_n(from, n, static_cast<double*>(out) + done);
-    } else {
-      std::transform(block.begin(), block.begin() + n, static_cast<float*>(out) + done, [](double x) { return static_cast<float>(x); });
-    }
   }
 }
 

@@ -1,13 +1,10 @@
 #pragma once
-// Weight bytes of a model, read by range. Safe to call from several threads.
+// The files that the weights of a model lie in, read by range. Safe to call from several threads.
 #include <cstdint>
 #include <map>
 #include <mutex>
 #include <string>
 #include <vector>
-
-#include "base/dtype.h"
-#include "graph/ir/graph.h"
 
 namespace zeroplan {
 
@@ -20,6 +17,7 @@ class WeightFiles {
 
   // `file` as in WeightSource: relative to the model's folder, empty = the model. Throws Error where it may not be opened.
   int64_t size(const std::string& file);
+  int64_t allocated(const std::string& file);  // bytes that the file system keeps for it: fewer than its size where it has holes
   // Throws Error on a short file.
   void read(const std::string& file, int64_t offset, int64_t bytes, void* out);
   // The model says that its weights were never written: external files are not opened, and reading one throws Error.
@@ -40,8 +38,5 @@ class WeightFiles {
   std::mutex mutex_;
   std::map<std::string, int> open_;
 };
-
-// Elements first … first + count - 1 of the source, converted to `dtype` (f32 or f64).
-void read_weight(WeightFiles& files, const WeightSource& source, int64_t first, int64_t count, DType dtype, void* out);
 
 }  // namespace zeroplan

@@ -10,10 +10,14 @@
 
 namespace zeroplan {
 
-// Contents of one tensor in the file: raw_data, or packed float_data or double_data.
+// Fields of TensorProto that hold numbers.
+inline constexpr int kFloatData = 4, kInt32Data = 5, kRawData = 9, kDoubleData = 10;
+
+// Contents of one tensor in the file: raw_data, or packed float_data, double_data or int32_data (which holds varints).
 struct TensorPayload {
   int64_t offset = 0;
   int64_t length = 0;
+  int field = 0;          // of TensorProto
   bool stripped = false;  // left out of WireModel::stripped
 };
 

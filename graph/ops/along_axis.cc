@@ -89,6 +89,7 @@ std::vector<OutputType> infer_arg_max(const Graph& graph, const Node& node) {
 // Is element i above element k?
 bool above(const HostTensor& x, int64_t i, int64_t k) {
   if (is_floating(x.dtype())) return x.get(i) > x.get(k) || (std::isnan(x.get(i)) && !std::isnan(x.get(k)));
+  if (x.dtype() == DType::u64) return static_cast<uint64_t>(x.get_int(i)) > static_cast<uint64_t>(x.get_int(k));
   return int_at(x, i) > int_at(x, k);
 }
 

@@ -1,6 +1,7 @@
 // Binary elementwise operators with NumPy broadcasting: a, b → y.
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include <fmt/format.h>
 
@@ -36,32 +37,46 @@ std::vector<OutputType> infer_gradient(const Graph& graph, const Node& node) {
   return infer_binary(graph, node);
 }
 
-// Two's complement wrap, as the kernels do.
-int64_t wrapped(uint64_t bits) { return static_cast<int64_t>(bits); }
-
-int64_t integer_power(int64_t base, int64_t exponent) {
-  if (exponent < 0) {
+// T: int64_t, or uint64_t for that type; results wrap, as the kernels' do.
+template <typename T>
+T integer_power(T base, T exponent) {
+  const T minus_one = static_cast<T>(-1);
+  if (exponent < T{0}) {
     if (base == 0) throw Error("integer pow: 0 to a negative exponent");
-    return base == 1 ? 1 : base == -1 ? (exponent % 2 ? -1 : 1) : 0;
+    return base == 1 ? 1 : base == minus_one ? (exponent % 2 ? minus_one : 1) : 0;
   }
   uint64_t result = 1, factor = static_cast<uint64_t>(base);
   for (; exponent > 0; exponent >>= 1, factor *= factor)
     if (exponent & 1) result *= factor;
-  return wrapped(result);
+  return static_cast<T>(result);
 }
 
-int64_t integer_remainder(OpKind op, int64_t a, int64_t b) {
+// The least number over -1 does not fit.
+template <typename T>
+bool overflows(T b) {
+  return std::is_signed_v<T> && b == static_cast<T>(-1);
+}
+
+template <typename T>
+T integer_quotient(T a, T b) {
+  if (b == 0) throw Error("integer division by zero");
+  return overflows(b) ? static_cast<T>(0 - static_cast<uint64_t>(a)) : a / b;  // towards zero
+}
+
+template <typename T>
+T integer_remainder(OpKind op, T a, T b) {
   if (b == 0) throw Error("integer remainder of a division by zero");
-  const int64_t rest = b == -1 ? 0 : a % b;
-  return op == OpKind::modulo && rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+  const T rest = overflows(b) ? 0 : a % b;
+  return op == OpKind::modulo && rest != 0 && (rest < T{0}) != (b < T{0}) ? rest + b : rest;
 }
 
 // Shifts by 64 or more, or by a negative number, leave nothing but the sign.
-int64_t bit_binary(OpKind op, int64_t a, int64_t b) {
+template <typename T>
+T bit_binary(OpKind op, T a, T b) {
   const auto ua = static_cast<uint64_t>(a), ub = static_cast<uint64_t>(b);
   switch (op) {
-    case OpKind::shift_left: return ub < 64 ? wrapped(ua << ub) : 0;
-    case OpKind::shift_right: return a >> std::min<uint64_t>(ub, 63);
+    case OpKind::shift_left: return static_cast<T>(ub < 64 ? ua << ub : 0);
+    case OpKind::shift_right: return ub < 64 ? a >> ub : static_cast<T>(a < T{0} ? -1 : 0);
     case OpKind::bit_and: return a & b;
     case OpKind::bit_or: return a | b;
     case OpKind::bit_xor: return a ^ b;
@@ -71,15 +86,14 @@ int64_t bit_binary(OpKind op, int64_t a, int64_t b) {
   return 0;
 }
 
-int64_t integer_binary(OpKind op, int64_t a, int64_t b) {
+template <typename T>
+T integer_binary(OpKind op, T a, T b) {
   const auto ua = static_cast<uint64_t>(a), ub = static_cast<uint64_t>(b);
   switch (op) {
-    case OpKind::add: return wrapped(ua + ub);
-    case OpKind::sub: return wrapped(ua - ub);
-    case OpKind::mul: return wrapped(ua * ub);
-    case OpKind::div:
-      if (b == 0) throw Error("integer division by zero");
-      return b == -1 ? wrapped(0 - ua) : a / b;  // towards zero
+    case OpKind::add: return static_cast<T>(ua + ub);
+    case OpKind::sub: return static_cast<T>(ua - ub);
+    case OpKind::mul: return static_cast<T>(ua * ub);
+    case OpKind::div: return integer_quotient(a, b);
     case OpKind::pow: return integer_power(a, b);
     case OpKind::maximum: return a > b ? a : b;
     case OpKind::minimum: return a < b ? a : b;
@@ -96,6 +110,12 @@ int64_t integer_binary(OpKind op, int64_t a, int64_t b) {
   }
 }
 
+int64_t integer_result(OpKind op, const HostTensor& a, int64_t i, const HostTensor& b, int64_t k) {
+  const int64_t x = int_at(a, i), y = int_at(b, k);
+  if (a.dtype() != DType::u64) return integer_binary(op, x, y);
+  return static_cast<int64_t>(integer_binary(op, static_cast<uint64_t>(x), static_cast<uint64_t>(y)));
+}
+
 void evaluate_binary(const Node& node, std::span<const HostTensor> in, std::span<HostTensor> out) {
   const HostTensor &a = in[0], &b = in[1];
   const int approximate = static_cast<int>(node.attributes.get_int(Attr::approximate, 0));
@@ -105,7 +125,7 @@ void evaluate_binary(const Node& node, std::span<const HostTensor> in, std::span
     if (floating)
       out[0].set(n, scalar_reference(node.op, a.get(ia), b.get(ib), 0, approximate));
     else
-      set_any_int(out[0], n, integer_binary(node.op, int_at(a, ia), int_at(b, ib)));
+      set_any_int(out[0], n, integer_result(node.op, a, ia, b, ib));
   });
 }
 

@@ -40,12 +40,13 @@ std::vector<OutputType> infer_cast(const Graph& graph, const Node& node) {
   return {{dtype_attribute(node.attributes), operand(graph, node, 0, "x").shape}};
 }
 
-int64_t integer_unary(OpKind op, int64_t x) {
-  const auto negative = static_cast<int64_t>(0 - static_cast<uint64_t>(x));  // wraps, as the kernels do
-  if (op == OpKind::neg) return negative;
-  if (op == OpKind::abs) return x < 0 ? negative : x;
+int64_t integer_unary(OpKind op, int64_t x, DType dtype) {
+  const bool negative = x < 0 && dtype != DType::u64;
+  const auto opposite = static_cast<int64_t>(0 - static_cast<uint64_t>(x));
+  if (op == OpKind::neg) return opposite;
+  if (op == OpKind::abs) return negative ? opposite : x;
   check(op == OpKind::sign, "an integer operand reached a floating-point operator");
-  return (x > 0) - (x < 0);
+  return negative ? -1 : x != 0;
 }
 
 void evaluate_unary(const Node& node, std::span<const HostTensor> in, std::span<HostTensor> out) {
@@ -53,23 +54,27 @@ void evaluate_unary(const Node& node, std::span<const HostTensor> in, std::span<
   const int approximate = static_cast<int>(node.attributes.get_int(Attr::approximate, 0));
   for (int64_t i = 0; i < x.count(); ++i) {
     if (!is_floating(x.dtype()) && x.dtype() != DType::boolean)
-      out[0].set_int(i, integer_unary(node.op, x.get_int(i)));
+      out[0].set_int(i, integer_unary(node.op, x.get_int(i), x.dtype()));
     else
       out[0].set(i, scalar_reference(node.op, x.get(i), 0, 0, approximate));
   }
 }
 
-// Floating to integer truncates towards zero; anything to boolean is a test for ≠ 0.
+// Towards zero; to uint64 also what int64 does not hold.
+int64_t truncated(double x, DType to) {
+  if (to == DType::u64 && x >= 0x1p63) return static_cast<int64_t>(x < 0x1p64 ? static_cast<uint64_t>(x) : ~uint64_t{0});
+  return truncated_int(x);
+}
+
+// Integers wrap; anything to boolean is a test for ≠ 0. Floating-point numbers are exact in double, integers are rounded but once.
 void evaluate_cast(const Node&, std::span<const HostTensor> in, std::span<HostTensor> out) {
   const HostTensor& x = in[0];
-  for (int64_t i = 0; i < x.count(); ++i) {
-    if (out[0].dtype() == DType::boolean)
-      out[0].set(i, x.get(i) != 0);
-    else if (is_floating(out[0].dtype()))
-      out[0].set(i, x.get(i));
-    else
-      set_any_int(out[0], i, is_floating(x.dtype()) ? truncated_int(x.get(i)) : int_at(x, i));
+  const DType to = out[0].dtype();
+  if (is_floating(to) || to == DType::boolean) {
+    out[0] = x.cast(to);
+    return;
   }
+  for (int64_t i = 0; i < x.count(); ++i) out[0].set_int(i, is_floating(x.dtype()) ? truncated(x.get(i), to) : int_at(x, i));
 }
 
 ValueId times(VjpContext& c, ValueId a, ValueId b) { return c.build.add(OpKind::mul, {a, b}); }
@@ -121,7 +126,9 @@ void gelu_vjp(VjpContext& c) {
   const Attributes attributes = {{Attr::approximate, c.node.attributes.get_int(Attr::approximate, 0)}};
   c.set(0, c.build.add(OpKind::gelu_grad, {c.output_gradient(), c.input(0)}, attributes));
 }
+// With straight_through 0 a cast passes no gradient.
 void cast_vjp(VjpContext& c) {
+  if (c.node.attributes.get_int(Attr::straight_through, 1) == 0) return;
   const DType from = c.build.dtype(c.input(0)), to = c.build.dtype(c.output(0));
   if (!is_floating(from) || !is_floating(to)) return;
   c.set(0, c.build.add(OpKind::cast, {c.output_gradient()}, {{Attr::dtype, dtype_value(from)}}));

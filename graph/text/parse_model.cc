@@ -3,6 +3,19 @@
 
 namespace zeroplan {
 
+StoredRun Parser::stored_run(Scanner& line) {
+  StoredRun run;
+  run.initializer = text_field(line, "initializer");
+  run.file = text_field(line, "file");
+  run.offset = integer_field(line, "offset");
+  run.bytes = integer_field(line, "bytes");
+  line.expect("stored");
+  line.expect("=");
+  run.type = located(line, [&] { return parse_stored_type(line.word()); });
+  run.varints = line.accept("varints");
+  return run;
+}
+
 void Parser::parse_parameter(Scanner& line) {
   Parameter parameter;
   parameter.name = line.quoted();
@@ -10,13 +23,7 @@ void Parser::parse_parameter(Scanner& line) {
   parameter.shape = shape(line);
   parameter.statistics = line.accept("statistics");
   parameter.trainable = !parameter.statistics && trainable(line);
-  parameter.source.initializer = text_field(line, "initializer");
-  parameter.source.file = text_field(line, "file");
-  parameter.source.offset = integer_field(line, "offset");
-  parameter.source.bytes = integer_field(line, "bytes");
-  line.expect("stored");
-  line.expect("=");
-  parameter.source.dtype = line.dtype();
+  parameter.source = {stored_run(line), {}};
   graph_.parameters.push_back(std::move(parameter));
 }
 
@@ -30,6 +37,19 @@ void Parser::parse_alias(Scanner& line) {
   alias.initializer = line.quoted();
   alias.transposed = line.accept("transposed");
   last_parameter(line).aliases.push_back(std::move(alias));
+}
+
+void Parser::parse_quantized(Scanner& line) {
+  Quantization q;
+  q.count = integer_field(line, "count");
+  q.extent = integer_field(line, "extent");
+  q.inner = integer_field(line, "inner");
+  q.block = integer_field(line, "block");
+  line.expect("scale");
+  q.scale = stored_run(line);
+  line.expect("zero_point");
+  q.zero_point = stored_run(line);
+  last_parameter(line).source.quantization = std::move(q);
 }
 
 void Parser::parse_split_use(Scanner& line) {

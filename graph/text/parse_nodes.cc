@@ -1,4 +1,6 @@
 // Values and nodes.
+#include <limits>
+
 #include <fmt/format.h>
 
 #include "graph/text/parser.h"
@@ -58,8 +60,10 @@ HostTensor Parser::constant(Scanner& line, DType dtype, const Shape& shape) {
         tensor.mutable_as<T>()[i] = line.float_number();
       else if constexpr (std::is_same_v<T, double>)
         tensor.mutable_as<T>()[i] = line.number();
+      else if constexpr (std::is_same_v<T, uint64_t>)
+        tensor.mutable_as<T>()[i] = line.natural();
       else
-        tensor.set_int(i, line.integer());
+        tensor.set_int(i, line.integer(std::numeric_limits<T>::min(), std::numeric_limits<T>::max()));
     });
   }
   return tensor;

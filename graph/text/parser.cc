@@ -36,6 +36,7 @@ void Parser::parse_line(Scanner& line) {
 Parser::Rule Parser::find_rule(const std::string& word) {
   constexpr std::pair<std::string_view, Rule> kRules[] = {
       {"parameter", &Parser::parse_parameter},
+      {"quantized", &Parser::parse_quantized},
       {"alias", &Parser::parse_alias},
       {"split_use", &Parser::parse_split_use},
       {"role_reason", &Parser::parse_role_reason},

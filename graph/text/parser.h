@@ -40,9 +40,11 @@ class Parser {
   void skip_outputs(Scanner& line);
   Loss loss(Scanner& line);
   Parameter& last_parameter(Scanner& line);
+  StoredRun stored_run(Scanner& line);
 
   // parse_model.cc
   void parse_parameter(Scanner& line);
+  void parse_quantized(Scanner& line);
   void parse_alias(Scanner& line);
   void parse_split_use(Scanner& line);
   void parse_role_reason(Scanner& line);

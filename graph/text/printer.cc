@@ -47,7 +47,7 @@ std::string constant_text(const HostTensor& tensor) {
   for (int64_t i = 0; i < tensor.count(); ++i) {
     text += visit_dtype(tensor.dtype(), [&](auto zero) {
       using T = decltype(zero);
-      if constexpr (std::is_floating_point_v<T>)
+      if constexpr (std::is_floating_point_v<T> || std::is_same_v<T, uint64_t>)
         return fmt::format(" {}", tensor.as<T>()[i]);
       else
         return fmt::format(" {}", tensor.get_int(i));
@@ -114,14 +114,20 @@ class Printer {
     refer_all(graph_.inputs);
   }
 
+  static std::string run_text(const StoredRun& run) {
+    return fmt::format("initializer={} file={} offset={} bytes={} stored={}{}", quote(run.initializer), quote(run.file), run.offset,
+                       run.bytes, stored_name(run.type), run.varints ? " varints" : "");
+  }
+
   void print_parameter(const Parameter& parameter) {
-    const WeightSource& source = parameter.source;
-    print("parameter {} {} {} initializer={} file={} offset={} bytes={} stored={}\n", quote(parameter.name),
-          type_word(parameter.dtype, parameter.shape),
+    print("parameter {} {} {} {}\n", quote(parameter.name), type_word(parameter.dtype, parameter.shape),
           parameter.statistics  ? "statistics"
           : parameter.trainable ? "trainable"
                                 : "frozen",
-          quote(source.initializer), quote(source.file), source.offset, source.bytes, dtype_name(source.dtype));
+          run_text(parameter.source));
+    if (const std::optional<Quantization>& q = parameter.source.quantization)
+      print("  quantized count={} extent={} inner={} block={} scale {} zero_point {}\n", q->count, q->extent, q->inner, q->block,
+            run_text(q->scale), run_text(q->zero_point));
     for (const ParameterAlias& alias : parameter.aliases)
       print("  alias {}{}\n", quote(alias.initializer), alias.transposed ? " transposed" : "");
     for (const auto& [node, input] : parameter.split_uses) print("  split_use {} {}\n", quote(node), input);

@@ -169,6 +169,14 @@ T Scanner::parse_number(std::string_view what) {
 
 int64_t Scanner::integer() { return parse_number<int64_t>("64-bit integer"); }
 
+int64_t Scanner::integer(int64_t low, int64_t high) {
+  const int64_t value = integer();
+  if (value < low || value > high) fail(fmt::format("{} lies outside {} … {};", value, low, high));
+  return value;
+}
+
+uint64_t Scanner::natural() { return parse_number<uint64_t>("64-bit integer without sign"); }
+
 int32_t Scanner::index() {
   const int64_t value = integer();
   if (value < 0 || value > std::numeric_limits<int32_t>::max()) fail(fmt::format("{} is not an index;", value));

@@ -29,6 +29,8 @@ class Scanner {
   std::string quoted();
   std::string value_name();  // of %name
   int64_t integer();
+  int64_t integer(int64_t low, int64_t high);  // within these ends
+  uint64_t natural();
   int32_t index();  // 0 or more
   double number();
   float float_number();  // rounded once, from the digits

@@ -8,7 +8,7 @@ namespace zeroplan::ZP_KERNEL_NAMESPACE {
 template <typename T>
 using BlockFn = void (*)(const T* a, const T* b, const T* c, T* y, int64_t n);
 
-// T: float, double, or int64_t for all integer types. Throws Error where the op does not exist for integers.
+// T: float, double, uint64_t for that type, int64_t for all other integers. Throws Error where the op does not exist for integers.
 template <typename T>
 BlockFn<T> block_function(OpKind op, int64_t approximate);
 

@@ -13,15 +13,19 @@ inline bool is_type(DType dtype) {
     return dtype == DType::f32;
   else if constexpr (std::is_same_v<T, double>)
     return dtype == DType::f64;
+  else if constexpr (std::is_same_v<T, uint64_t>)
+    return dtype == DType::u64;
   else
     return dtype == DType::i64;
 }
 
-// Floating to integer truncates towards zero; anything to boolean is a test for ≠ 0.
+// Floating to integer truncates towards zero and wraps; anything to boolean is a test for ≠ 0.
 template <typename To, typename From>
 inline To converted(From x) {
   if constexpr (std::is_same_v<To, bool>)
     return x != From(0);
+  else if constexpr (std::is_floating_point_v<From> && std::is_same_v<To, uint64_t>)
+    return x < From(0) ? static_cast<To>(static_cast<int64_t>(x)) : static_cast<To>(x);
   else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>)
     return static_cast<To>(static_cast<int64_t>(x));
   else

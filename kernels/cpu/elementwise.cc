@@ -21,7 +21,7 @@ void run_single(OpKind op, const KernelArgs& args) {
   run_chain(chain, args.inputs, args.outputs[0], args.threads);
 }
 
-// Computed in the type of the operands; integers in 64 bits, boolean as float, which is exact for it.
+// Computed in the type of the operands; integers in 64 bits with sign, which holds all but uint64; boolean as float, which is exact for it.
 void run_elementwise_op(OpKind op, const KernelArgs& args) {
   const DType dtype = args.inputs[args.input_count - 1].dtype;  // where: not the condition
   switch (dtype) {
@@ -30,10 +30,10 @@ void run_elementwise_op(OpKind op, const KernelArgs& args) {
     case DType::i32:
     case DType::i16:
     case DType::i8:
-    case DType::u64:
     case DType::u32:
     case DType::u16:
     case DType::u8: return run_single<int64_t>(op, args);
+    case DType::u64: return run_single<uint64_t>(op, args);
     case DType::f32:
     case DType::boolean: return run_single<float>(op, args);
   }

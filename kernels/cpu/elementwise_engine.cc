@@ -170,5 +170,6 @@ void run_chain(const Chain<T>& chain, const TensorView* operands, const TensorVi
 template void run_chain<float>(const Chain<float>&, const TensorView*, const TensorView&, int);
 template void run_chain<double>(const Chain<double>&, const TensorView*, const TensorView&, int);
 template void run_chain<int64_t>(const Chain<int64_t>&, const TensorView*, const TensorView&, int);
+template void run_chain<uint64_t>(const Chain<uint64_t>&, const TensorView*, const TensorView&, int);
 
 }  // namespace zeroplan::ZP_KERNEL_NAMESPACE

@@ -44,6 +44,7 @@ ReduceSpaces split_axes(const KernelArgs& args) {
 
 struct SumOp {
   static constexpr bool kInLanes = true;
+  static ZP_INLINE int64_t join(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); }
   template <typename V>
   static ZP_INLINE V join(V a, V b) {
     return a + b;

@@ -1,29 +1,38 @@
 #pragma once
-// One functor per elementwise operator on 64-bit integers. Sums and products wrap; division is towards zero, and by zero gives 0.
+// One functor per elementwise operator on 64-bit integers, with sign or without (T: int64_t, uint64_t). Sums and products wrap; division is
+// towards zero, and by zero gives 0.
+#include <type_traits>
+
 #include "kernels/scalar/math.h"
 
 namespace zeroplan::ZP_KERNEL_NAMESPACE {
 
-ZP_DEVICE int64_t wrapped(uint64_t bits) { return static_cast<int64_t>(bits); }
 ZP_DEVICE uint64_t bits_of(int64_t x) { return static_cast<uint64_t>(x); }
+ZP_DEVICE uint64_t bits_of(uint64_t x) { return x; }
+// Is it -1? Its quotients do not fit where the dividend is the least number.
+template <typename T>
+ZP_DEVICE bool minus_one(T x) {
+  return std::is_signed_v<T> && x == T(-1);
+}
 
-#define ZP_INTEGER(name, expression)                                                                                     \
-  struct name {                                                                                                          \
-    static ZP_DEVICE int64_t apply([[maybe_unused]] int64_t a, [[maybe_unused]] int64_t b, [[maybe_unused]] int64_t c) { \
-      return expression;                                                                                                 \
-    }                                                                                                                    \
+#define ZP_INTEGER(name, expression)                                                             \
+  struct name {                                                                                  \
+    template <typename T>                                                                        \
+    static ZP_DEVICE T apply([[maybe_unused]] T a, [[maybe_unused]] T b, [[maybe_unused]] T c) { \
+      return static_cast<T>(expression);                                                         \
+    }                                                                                            \
   };
 ZP_INTEGER(IntIdentity, a)
-ZP_INTEGER(IntNeg, wrapped(0 - bits_of(a)))
-ZP_INTEGER(IntAbs, a < 0 ? wrapped(0 - bits_of(a)) : a)
-ZP_INTEGER(IntSign, (a > 0) - (a < 0))
-ZP_INTEGER(IntAdd, wrapped(bits_of(a) + bits_of(b)))
-ZP_INTEGER(IntSub, wrapped(bits_of(a) - bits_of(b)))
-ZP_INTEGER(IntMul, wrapped(bits_of(a) * bits_of(b)))
-ZP_INTEGER(IntDiv, b == 0 ? 0 : b == -1 ? wrapped(0 - bits_of(a)) : a / b)
-ZP_INTEGER(IntRemainder, b == 0 || b == -1 ? 0 : a % b)
-ZP_INTEGER(IntShiftLeft, bits_of(b) < 64 ? wrapped(bits_of(a) << b) : 0)
-ZP_INTEGER(IntShiftRight, a >> (bits_of(b) < 63 ? b : 63))
+ZP_INTEGER(IntNeg, 0 - bits_of(a))
+ZP_INTEGER(IntAbs, a < T(0) ? 0 - bits_of(a) : bits_of(a))
+ZP_INTEGER(IntSign, (a > T(0)) - (a < T(0)))
+ZP_INTEGER(IntAdd, bits_of(a) + bits_of(b))
+ZP_INTEGER(IntSub, bits_of(a) - bits_of(b))
+ZP_INTEGER(IntMul, bits_of(a) * bits_of(b))
+ZP_INTEGER(IntDiv, b == 0 ? T(0) : minus_one(b) ? static_cast<T>(0 - bits_of(a)) : a / b)
+ZP_INTEGER(IntRemainder, b == 0 || minus_one(b) ? T(0) : a % b)
+ZP_INTEGER(IntShiftLeft, bits_of(b) < 64 ? bits_of(a) << b : 0)
+ZP_INTEGER(IntShiftRight, bits_of(b) < 64 ? a >> b : a < T(0) ? T(-1) : T(0))
 ZP_INTEGER(IntAnd, a& b)
 ZP_INTEGER(IntOr, a | b)
 ZP_INTEGER(IntXor, a ^ b)
@@ -39,21 +48,23 @@ ZP_INTEGER(IntWhere, a != 0 ? b : c)
 
 // Sign of the divisor.
 struct IntModulo {
-  static ZP_DEVICE int64_t apply(int64_t a, int64_t b, int64_t) {
-    const int64_t rest = IntRemainder::apply(a, b, 0);
-    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+  template <typename T>
+  static ZP_DEVICE T apply(T a, T b, T) {
+    const T rest = IntRemainder::apply(a, b, T(0));
+    return rest != 0 && (rest < T(0)) != (b < T(0)) ? rest + b : rest;
   }
 };
 
 // By squaring; a negative exponent gives the truncated reciprocal power.
 struct IntPow {
-  static ZP_DEVICE int64_t apply(int64_t base, int64_t exponent, int64_t) {
-    if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent % 2 ? -1 : 1) : 0;
+  template <typename T>
+  static ZP_DEVICE T apply(T base, T exponent, T) {
+    if (exponent < T(0)) return base == 1 ? T(1) : minus_one(base) ? (exponent % 2 ? T(-1) : T(1)) : T(0);
     uint64_t result = 1, factor = bits_of(base);
     for (; exponent > 0; exponent >>= 1, factor *= factor) {
       if (exponent & 1) result *= factor;
     }
-    return wrapped(result);
+    return static_cast<T>(result);
   }
 };
 

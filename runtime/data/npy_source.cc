@@ -79,7 +79,7 @@ std::string way_out(const NpyFile& file, const PlanInput& input) {
 }
 
 void check_file(const NpyFile& file, const PlanInput& input, std::vector<std::string>& problems) {
-  const std::string name = input.name + ".npy";
+  const std::string name = npy_file_name(input.name);
   if (!convertible(file.type, input.dtype))
     problems.push_back(fmt::format("{} holds {}, the model's input {} is {}; convert the file", name, npy_type_name(file.type), input.name,
                                    type_name(input.dtype)));
@@ -97,13 +97,13 @@ int64_t common_samples(const std::vector<std::unique_ptr<NpyFile>>& files, const
   std::string first;
   for (size_t i = 0; i < files.size(); ++i) {
     if (!files[i] || plan.inputs[i].sample_axis < 0 || files[i]->shape.empty()) continue;
-    const std::string& name = plan.inputs[i].name;
+    const std::string name = npy_file_name(plan.inputs[i].name);
     if (first.empty()) {
       first = name;
       samples = files[i]->shape[0];
     } else if (files[i]->shape[0] != samples) {
       problems.push_back(
-          fmt::format("{}.npy has {}, {}.npy has {}; they must be equal", name, counted(files[i]->shape[0], "sample"), first, samples));
+          fmt::format("{} has {}, {} has {}; they must be equal", name, counted(files[i]->shape[0], "sample"), first, samples));
     }
   }
   return samples;
@@ -128,11 +128,15 @@ std::unique_ptr<DataSource> open_npy_folder(const std::string& folder, const Pla
   for (size_t i = 0; i < files.size(); ++i) {
     const PlanInput& input = plan.inputs[i];
     if (input.mask) continue;
-    const std::string path = (std::filesystem::path(folder) / (input.name + ".npy")).string();
+    for (size_t j = 0; j < i; ++j)
+      if (npy_file_name(plan.inputs[j].name) == npy_file_name(input.name))
+        problems.push_back(fmt::format("inputs {} and {} would both be read from {}; rename one of them in the model", plan.inputs[j].name,
+                                       input.name, npy_file_name(input.name)));
+    const std::string path = (std::filesystem::path(folder) / npy_file_name(input.name)).string();
     std::error_code error;
     if (std::filesystem::status(path, error).type() == std::filesystem::file_type::not_found) {
-      problems.push_back(
-          fmt::format("{}.npy is missing (input {} {}); {}", input.name, type_name(input.dtype), to_string(input.shape), present(folder)));
+      problems.push_back(fmt::format("{} is missing (input {} {}); {}", npy_file_name(input.name), type_name(input.dtype),
+                                     to_string(input.shape), present(folder)));
       continue;
     }
     try {

@@ -85,6 +85,26 @@ PlanProgram get_program(const Field& at, const proto::Program& from, const PlanS
   return to;
 }
 
+StoredType get_stored_type(const Field& at, uint32_t from) { return at.enumeration<StoredType>(from, std::size(kStoredTypes)); }
+
+StoredRun get_run(const Field& at, const proto::StoredRun& from) {
+  return {from.initializer(),
+          from.file(),
+          at.sub("offset").range(from.offset(), 0, kMaxBytes),
+          at.sub("bytes").range(from.bytes(), 0, kMaxBytes),
+          get_stored_type(at.sub("type"), from.type()),
+          from.varints()};
+}
+
+Quantization get_quantization(const Field& at, const proto::Quantization& from) {
+  return {get_run(at.sub("scale"), from.scale()),
+          get_run(at.sub("zero_point"), from.zero_point()),
+          at.sub("count").range(from.count(), 1, kMaxBytes),
+          at.sub("extent").range(from.extent(), 1, kMaxBytes),
+          at.sub("inner").range(from.inner(), 1, kMaxBytes),
+          at.sub("block").range(from.block(), 0, kMaxBytes)};
+}
+
 PlanParameter get_parameter(const Field& at, const proto::Parameter& from, const PlanSizes& sizes) {
   PlanParameter to;
   Parameter& p = to.parameter;
@@ -96,7 +116,9 @@ PlanParameter get_parameter(const Field& at, const proto::Parameter& from, const
   p.source.file = from.file();
   p.source.offset = at.sub("source_offset").range(from.source_offset(), 0, kMaxBytes);
   p.source.bytes = at.sub("source_bytes").range(from.source_bytes(), 0, kMaxBytes);
-  p.source.dtype = at.sub("source_dtype").dtype(from.source_dtype());
+  p.source.type = get_stored_type(at.sub("source_type"), from.source_type());
+  p.source.varints = from.source_varints();
+  if (from.has_quantization()) p.source.quantization = get_quantization(at.sub("quantization"), from.quantization());
   for (const auto& alias : from.aliases()) p.aliases.push_back({alias.initializer(), alias.transposed()});
   for (const auto& use : from.split_uses()) p.split_uses.emplace_back(use.node(), use.input());
   p.role_reason = from.role_reason();

@@ -11,7 +11,7 @@
 
 namespace zeroplan {
 
-inline constexpr int kPlanFormat = 5;
+inline constexpr int kPlanFormat = 6;
 // Operands and Plan::source name the same values: a gathered copy carries the value of the parameter, and a view of a gathered copy (which
 // insert_all_gather cloned) the value of the view in the source graph.
 struct PlanValue {

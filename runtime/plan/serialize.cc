@@ -93,6 +93,24 @@ void put(proto::Value& to, const PlanValue& from) {
   to.set_parameter(from.parameter);
 }
 
+void put(proto::StoredRun& to, const StoredRun& from) {
+  to.set_initializer(text(from.initializer));
+  to.set_file(text(from.file));
+  to.set_offset(from.offset);
+  to.set_bytes(from.bytes);
+  to.set_type(static_cast<uint32_t>(from.type));
+  to.set_varints(from.varints);
+}
+
+void put(proto::Quantization& to, const Quantization& from) {
+  put(*to.mutable_scale(), from.scale);
+  put(*to.mutable_zero_point(), from.zero_point);
+  to.set_count(from.count);
+  to.set_extent(from.extent);
+  to.set_inner(from.inner);
+  to.set_block(from.block);
+}
+
 void put(proto::Parameter& to, const PlanParameter& from) {
   const Parameter& p = from.parameter;
   to.set_name(text(p.name));
@@ -103,7 +121,9 @@ void put(proto::Parameter& to, const PlanParameter& from) {
   to.set_file(text(p.source.file));
   to.set_source_offset(p.source.offset);
   to.set_source_bytes(p.source.bytes);
-  to.set_source_dtype(static_cast<uint32_t>(p.source.dtype));
+  to.set_source_type(static_cast<uint32_t>(p.source.type));
+  to.set_source_varints(p.source.varints);
+  if (p.source.quantization) put(*to.mutable_quantization(), *p.source.quantization);
   for (const ParameterAlias& alias : p.aliases) {
     proto::Alias& a = *to.add_aliases();
     a.set_initializer(text(alias.initializer));

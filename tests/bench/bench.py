@@ -31,61 +31,120 @@ def run(command, env=None):
     return output, usage.ru_maxrss * 1024
 
 
-class Peer:
-    def __init__(self, args):
-        self.args = args
-        self.import_bytes = run([args.python, "-c", "import torch, torch.distributed.fsdp, torch.distributed.device_mesh"])[1]
-
-    def run(self, mode, size, data=None):
-        script = os.path.join(self.args.peers, "peer_torch.py")
-        launcher = [self.args.python]
-        if mode in ("fsdp2", "ddp", "ds3"):
-            launcher = [os.path.join(os.path.dirname(self.args.python), "torchrun"), "--nproc-per-node", "2"]
-        output, _ = run(launcher + [script, mode, size, str(STEPS[size])] + ([f"data={data}"] if data else []))
-        losses = [float(x) for x in re.search(r"losses ([\d. ]+)", output).group(1).split()]
-        peak = float(re.search(r"peak_rss/rank=(\d+)", output).group(1)) * 2**20
-        return dict(losses=losses, tokens=float(re.search(r"tok/s=(\d+)", output).group(1)), bytes=peak - self.import_bytes)
+def spawn(args, mode, script, words):
+    """Output of a peer; modes of several ranks run under torchrun with two."""
+    launcher = [args.python]
+    if mode in ("fsdp2", "ddp", "ds3"):
+        launcher = [os.path.join(os.path.dirname(args.python), "torchrun"), "--nproc-per-node", "2"]
+    return run(launcher + [script] + [str(word) for word in words])[0]
 
 
-def run_zeroplan(args, model, data, size, ranks, threads, stage, trace=None):
+class Gpt:
+    """A size of the peers' gpt2.py; the rate is in tokens."""
+    unit, options = "tokens", []
+
+    def __init__(self, args, size):
+        self.args, self.name, self.steps = args, size, STEPS[size]
+        self.config = SIZES[size]
+        self.batch, self.per_sample = self.config["B"], self.config["T"]
+        self.model = os.path.join(args.work, size + ".onnx")
+        if args.python == "none":
+            run([args.zeroplan, "new", "gpt2-" + size, "-o", self.model])
+        else:
+            run([args.python, os.path.join(args.peers, "export.py"), size, self.model, "--dynamic"])
+
+    def peer(self, mode, data):
+        return spawn(self.args, mode, os.path.join(self.args.peers, "peer_torch.py"), [mode, self.name, self.steps, "data=" + data])
+
+    def rate(self, output):
+        return float(re.search(r"tok/s=(\d+)", output).group(1))
+
+    def flops(self):
+        """Of one unit."""
+        return flops_per_token(**self.config)
+
+    def work(self):
+        """GFLOP of one step of one rank, by family, where it is counted in products."""
+        L, width = self.config["L"], self.config["C"]
+        tokens = self.batch * self.per_sample
+        pairs = self.batch * self.per_sample * (self.per_sample + 1) / 2  # causal
+        return {
+            "matrix products": 6 * tokens * (L * 12 * width**2 + self.config["V"] * width) / 1e9,
+            "attention": L * (2 + 5) * 2 * pairs * width / 1e9,  # two products forward, five backward
+        }
+
+
+class Exported:
+    """A model of peer_models.py; the rate is in samples, and PyTorch counts the work."""
+    unit, batch, per_sample = "samples", 8, 1
+    options = ["--loss", "softmax_cross_entropy(logits, labels)"]
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "peer_models.py")
+
+    def __init__(self, args, name):
+        self.args, self.name, self.steps = args, name, 8
+        self.model = os.path.join(args.work, name + ".onnx")
+        self.counted = None
+        run([args.python, self.script, "export", name, self.model])
+
+    def peer(self, mode, data):
+        output = spawn(self.args, mode, self.script, ["train", mode, self.name, self.steps, data])
+        self.counted = [float(n) for n in re.search(r"flops ([\d. ]+)", output).group(1).split()]
+        return output
+
+    def rate(self, output):
+        return float(re.search(r"samples/s=([\d.]+)", output).group(1))
+
+    def flops(self):
+        return sum(self.counted) / self.batch
+
+    def work(self):
+        return dict(zip(("convolutions", "matrix products", "attention"), (n / 1e9 for n in self.counted)))
+
+
+def run_peer(args, case, mode, data):
+    output = case.peer(mode, data)
+    losses = [float(x) for x in re.search(r"losses ([\d. ]+)", output).group(1).split()]
+    peak = float(re.search(r"peak_rss/rank=(\d+)", output).group(1)) * 2**20
+    return dict(losses=losses, rate=case.rate(output), bytes=peak - args.import_bytes)
+
+
+def run_zeroplan(args, case, data, ranks, threads, stage, trace=None):
     metrics = os.path.join(args.work, "metrics.jsonl")
-    config = SIZES[size]
-    samples = config["B"] * (ranks if ranks > 1 else 1)
-    command = [args.zeroplan, "train", model, "--ranks", str(ranks), "--threads", str(threads), "--stage", str(stage), "--batch", str(samples),
-               "--data", data, "--steps", str(STEPS[size]), "--lr", "3e-4", "--weight-decay", "0.1", "--metrics", metrics]
+    samples = case.batch * ranks
+    command = [args.zeroplan, "train", case.model, "--ranks", str(ranks), "--threads", str(threads), "--stage", str(stage), "--batch", str(samples),
+               "--data", data, "--steps", str(case.steps), "--lr", "3e-4", "--weight-decay", "0.1", "--metrics", metrics] + case.options
     output, peak = run(command + (["--trace", trace] if trace else []))
     lines = [json.loads(line) for line in open(metrics)]
-    tokens = samples * config["T"]
     step = statistics.median(line["step_ms"] for line in lines[2:])
     base = run([args.zeroplan, "--version"])[1]
-    return dict(losses=[line["loss"] for line in lines], tokens=tokens / step * 1000, bytes=(peak - base) / ranks, arena=lines[0]["arena_bytes"])
+    return dict(losses=[line["loss"] for line in lines], rate=samples * case.per_sample / step * 1000, bytes=(peak - base) / ranks,
+                arena=lines[0]["arena_bytes"])
 
 
 def median(rows, key):
     return statistics.median(row[key] for row in rows)
 
 
-def row(name, size, rows):
-    rate = median(rows, "tokens")
-    gflops = rate * flops_per_token(**SIZES[size]) / 1e9
-    spread = f"{min(r['tokens'] for r in rows):.0f}–{max(r['tokens'] for r in rows):.0f}"
-    print(f"| {name} | {rate:.0f} ({spread}) | {gflops:.0f} | {median(rows, 'bytes') / 2**20:.0f} |")
+def row(name, case, rows):
+    rate = median(rows, "rate")
+    spread = f"{min(r['rate'] for r in rows):.4g}–{max(r['rate'] for r in rows):.4g}"
+    print(f"| {name} | {rate:.4g} ({spread}) | {rate * case.flops() / 1e9:.0f} | {median(rows, 'bytes') / 2**20:.0f} |")
 
 
-def compare(args, peer, size, model, mode, ranks, threads, stage):
+def compare(args, case, mode, ranks, threads, stage):
     """One alternating series: peer, zeroplan, peer, zeroplan, …"""
-    data = os.path.join(args.work, f"data_{size}_{mode}")
+    data = os.path.join(args.work, f"data_{case.name}_{mode}")
     ours, theirs = [], []
     for _ in range(args.repeats):
-        theirs.append(peer.run(mode, size, data))
-        ours.append(run_zeroplan(args, model, data, size, ranks, threads, stage))
-    print(f"\n{size}, {ranks} × {threads} thread(s), fp32, AdamW, {args.repeats} alternating runs of {STEPS[size]} steps\n")
-    print("| | tokens/s (min–max) | GFLOP/s | peak MiB per rank above start |\n|---|---|---|---|")
-    row(f"PyTorch {mode}", size, theirs)
-    row(f"zeroplan stage {stage}", size, ours)
-    ratio = statistics.median(o["tokens"] / t["tokens"] for o, t in zip(ours, theirs))
+        theirs.append(run_peer(args, case, mode, data))
+        ours.append(run_zeroplan(args, case, data, ranks, threads, stage))
+    print(f"\n{case.name}, {ranks} × {threads} thread(s), fp32, AdamW, {args.repeats} alternating runs of {case.steps} steps\n")
+    print(f"| | {case.unit}/s (min–max) | GFLOP/s | peak MiB per rank above start |\n|---|---|---|---|")
+    row(f"PyTorch {mode}", case, theirs)
+    row(f"zeroplan stage {stage}", case, ours)
+    ratio = statistics.median(o["rate"] / t["rate"] for o, t in zip(ours, theirs))
     difference = max(abs(a - b) / abs(b) for a, b in zip(ours[0]["losses"], theirs[0]["losses"]))
-    print(f"\nzeroplan / {mode}: {ratio:.2f} × tokens/s, {median(ours, 'bytes') / median(theirs, 'bytes'):.2f} × memory; planned arenas "
+    print(f"\nzeroplan / {mode}: {ratio:.2f} × {case.unit}/s, {median(ours, 'bytes') / median(theirs, 'bytes'):.2f} × memory; planned arenas "
           f"{ours[0]['arena'] / 2**20:.0f} MiB per rank; losses differ by at most {difference:.1e} (relative)")
     print("losses zeroplan: " + " ".join(f"{loss:.6f}" for loss in ours[0]["losses"]))
     print(f"losses {mode}: " + " ".join(f"{loss:.6f}" for loss in theirs[0]["losses"]))
@@ -94,36 +153,26 @@ def compare(args, peer, size, model, mode, ranks, threads, stage):
 FAMILIES = {  # operators that share a row; the others stand alone
     "matmul": "matrix products", "attention": "attention", "attention_grad": "attention", "layer_norm": "layer norm", "layer_norm_grad": "layer norm",
     "cross_entropy": "cross entropy", "cross_entropy_grad": "cross entropy", "optimizer_update": "update", "grad_norm": "update",
+    "conv": "convolutions", "conv_grad_input": "convolutions", "conv_grad_weight": "convolutions", "batch_norm": "batch norm", "batch_norm_grad": "batch norm",
     "gelu": "elementwise", "gelu_grad": "elementwise", "add": "elementwise", "elementwise": "elementwise", "reduce_sum": "bias gradients",
 }
 
 
-def family_gflops(size):
-    """Work of one step of one rank, by family, where it is counted in products."""
-    config = SIZES[size]
-    tokens, width = config["B"] * config["T"], config["C"]
-    pairs = config["B"] * config["T"] * (config["T"] + 1) / 2  # causal
-    return {
-        "matrix products": 6 * tokens * (config["L"] * 12 * width**2 + config["V"] * width) / 1e9,
-        "attention": config["L"] * (2 + 5) * 2 * pairs * width / 1e9,  # two products forward, five backward
-    }
-
-
-def op_shares(args, model, data, size, machine):
+def op_shares(args, case, data, machine):
     """Where a step's time goes on rank 0, and each family's rate beside the machine's own for matrix products."""
     trace = os.path.join(args.work, "trace.json")
-    run_zeroplan(args, model, data, size, 2, 1, 3, trace)
+    run_zeroplan(args, case, data, 2, 1, 3, trace)
     events = [e for e in json.load(open(trace))["traceEvents"] if e["ph"] == "X" and e["pid"] == 0]
     last = max(event["args"]["step"] for event in events)
-    warm = range(last - STEPS[size] // 2 + 1, last + 1)  # the second half of the steps
+    warm = range(last - case.steps // 2 + 1, last + 1)  # the second half of the steps
     spent = collections.Counter()
     for event in events:
         if event["args"]["step"] in warm:
             op, stream = event["name"].split()[0], ["compute", "gather", "reduce"][event["tid"]]
             spent[FAMILIES.get(op, op) if stream == "compute" else f"{op} ({stream} stream)"] += event["dur"] / 1000 / len(warm)
     total = sum(ms for family, ms in spent.items() if "stream" not in family)
-    work = family_gflops(size)
-    print(f"\none {size} step on rank 0, mean of {len(warm)} (2 ranks × 1 thread); the machine's matrix products: {machine:.0f} GFLOP/s per core with both busy\n")
+    work = case.work()
+    print(f"\none {case.name} step on rank 0, mean of {len(warm)} (2 ranks × 1 thread); the machine's matrix products: {machine:.0f} GFLOP/s per core with both busy\n")
     print("| family | ms | share of compute | GFLOP/s | share of the machine's rate |\n|---|---|---|---|---|")
     for family, ms in spent.most_common(14):
         rate = work[family] / ms * 1000 if family in work else None
@@ -157,20 +206,18 @@ def main():
     args.zeroplan = os.path.abspath(args.zeroplan)
     machine = machine_rate(args)
     if args.python == "none":
-        model = os.path.join(args.work, "mini.onnx")
-        run([args.zeroplan, "new", "gpt2-mini", "-o", model])
-        op_shares(args, model, "synthetic", "mini", machine)
+        op_shares(args, Gpt(args, "mini"), "synthetic", machine)
         return
-    peer = Peer(args)
-    models = {}
-    for size in SIZES:
-        models[size] = os.path.join(args.work, size + ".onnx")
-        run([args.python, os.path.join(args.peers, "export.py"), size, models[size], "--dynamic"])
-    compare(args, peer, "mini", models["mini"], "fsdp2", 2, 1, 3)
-    op_shares(args, models["mini"], os.path.join(args.work, "data_mini_fsdp2"), "mini", machine)
-    compare(args, peer, "small", models["small"], "fsdp2", 2, 1, 3)
-    compare(args, peer, "mini", models["mini"], "eager", 1, 2, 0)
-    compare(args, peer, "mini", models["mini"], "compile", 1, 2, 0)
+    args.import_bytes = run([args.python, "-c", "import torch, torch.distributed.fsdp, torch.distributed.device_mesh"])[1]
+    cases = {size: Gpt(args, size) for size in SIZES}
+    cases.update((name, Exported(args, name)) for name in ("resnet", "bert"))
+    for name in ("mini", "resnet", "bert"):
+        compare(args, cases[name], "fsdp2", 2, 1, 3)
+        op_shares(args, cases[name], os.path.join(args.work, f"data_{name}_fsdp2"), machine)
+    compare(args, cases["small"], "fsdp2", 2, 1, 3)
+    for name in ("mini", "resnet", "bert"):
+        for mode in ("eager", "compile"):
+            compare(args, cases[name], mode, 1, 2, 0)
 
 
 main()

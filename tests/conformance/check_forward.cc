@@ -78,6 +78,8 @@ std::string check_forward(SuiteCase suite_case, bool reference) {
       const DType precision = precision_of(set);
       const Forward forward = import_forward(file, set, precision);
       const auto outputs = reference ? evaluate_reference(forward) : evaluate_plan(file, forward, precision);
+      if (outputs.size() != set.outputs.size())
+        return fmt::format("it has {} output values, expected {}", outputs.size(), set.outputs.size());
       for (const SuiteTensor& expected : set.outputs)
         if (const std::string text = difference(expected, outputs.at(expected.name)); !text.empty()) return text;
     }

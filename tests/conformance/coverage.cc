@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "graph/onnx/decode.h"
 #include "graph/onnx/tensor_data.h"
+#include "graph/onnx/value_lists.h"
 #include "graph/ops/op_def.h"
 #include "kernels/kernel.h"
 #include "tests/conformance/check_forward.h"
@@ -73,6 +74,7 @@ std::string forward_of(const onnx::OpSchema& schema) {
   node.domain = schema.domain();
   if (find_decoder(node)) return "decoder";
   if (schema.domain().empty() && is_control_flow(schema.Name())) return "folded or unrolled";
+  if (makes_or_takes_lists(node)) return "lists at import";
   if (schema.domain() == "ai.onnx.preview.training" && schema.Name() == "Gradient") return "built at import";
   if (schema.HasFunction() || schema.HasContextDependentFunction()) return "function body";
   return "no";

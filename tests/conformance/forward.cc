@@ -4,7 +4,7 @@
 
 #include "api/zeroplan.h"
 #include "base/error.h"
-#include "graph/onnx/weights.h"
+#include "graph/onnx/stored_weight.h"
 #include "graph/ops/op_def.h"
 
 namespace zeroplan {
@@ -41,11 +41,14 @@ Forward import_with(const ModelFile& file, const DataSet& set, DType precision, 
   ImportOptions options;
   options.precision = precision;
   for (const SuiteTensor& input : set.inputs)
-    if (binds(binding, input.values)) forward.bound[input.name] = input.values;
+    if (input.item || binds(binding, input.values)) forward.bound[input.name] = input.values;
   options.bind = forward.bound;
   options.dropout_masks = forward.masks = set.masks;
   options.dims = forward.dims = dims_of(file, set, forward.bound);
-  for (const SuiteTensor& output : set.outputs) options.outputs.push_back(output.name);
+  forward.outputs = set.sequences;
+  for (const SuiteTensor& output : set.outputs)
+    if (!output.item) forward.outputs.push_back(output.name);
+  options.outputs = forward.outputs;
   forward.model = file.decode(options);
   return forward;
 }
@@ -113,7 +116,7 @@ std::map<std::string, HostTensor> evaluate_plan(const ModelFile& file, const For
   options.dims = forward.dims;
   options.bind = forward.bound;
   options.dropout_masks = forward.masks;
-  for (const ImportedOutput& output : forward.model.outputs) options.outputs.push_back(output.name);
+  options.outputs = forward.outputs;
   const auto samples = forward.dims.find(file.peek({}, forward.bound).sample_symbol);
   if (samples != forward.dims.end()) options.batch = samples->second;
   const Plan plan = compile(file, options);

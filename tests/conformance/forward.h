@@ -11,6 +11,7 @@ struct Forward {
   std::map<std::string, HostTensor> bound;  // inputs that had to be constants
   std::map<std::string, int64_t> dims;      // symbols by the data
   std::map<std::string, HostTensor> masks;  // of Dropout nodes
+  std::vector<std::string> outputs;         // that are wanted; the items of a sequence are outputs of their own
 };
 
 // Imports the model for the data set. Inputs whose contents must be known at import are bound to those of the set, integers first; what

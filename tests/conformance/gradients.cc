@@ -34,12 +34,15 @@ ValueId weighted_sum(Builder& build, ValueId output) {
   return build.add(OpKind::reduce_sum, {product}, {{Attr::axes, axes}, {Attr::keepdims, int64_t{0}}});
 }
 
+// A cast through which no gradient is to pass (straight_through 0): a number of the data, not of the training.
+bool detaches(const Node& node) { return node.op == OpKind::cast && node.attributes.get_int(Attr::straight_through, 1) == 0; }
+
 // Values that a leaf reaches through floating-point values.
 std::vector<bool> reached_from(const Graph& graph, const std::vector<bool>& leaf) {
   std::vector<bool> reached = leaf;
   for (const Node& node : graph.nodes) {
     const bool any = std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) { return id != kNone && reached[id]; });
-    for (const ValueId out : node.outputs) reached[out] = any && is_floating(graph.values[out].dtype);
+    for (const ValueId out : node.outputs) reached[out] = any && is_floating(graph.values[out].dtype) && !detaches(node);
   }
   return reached;
 }

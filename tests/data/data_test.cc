@@ -69,6 +69,16 @@ TEST_F(DataTest, SamplesInOrderAndShuffled) {
   EXPECT_EQ(read(*source, 0, 1, 2, order.data()), HostTensor::of<double>(DType::f32, {2, 3}, {0.5, 1.5, 2.5, 6.5, 7.5, 8.5}));
 }
 
+// TensorFlow and Paddle call values a/b:0: one folder holds the files of all.
+TEST_F(DataTest, ANameWithASlashIsAFileOfTheFolder) {
+  input("/serving/x:0", DType::f32, {1});
+  put("_serving_x:0", npy_bytes("<f4", "(2,)", raw<float>({1.5, 2.5})));
+  EXPECT_EQ(read(*open_npy_folder(folder, plan), 0, 1, 1).get(0), 2.5);
+  input("/serving_x:0", DType::f32, {1});
+  EXPECT_THAT(error_of([&] { open_npy_folder(folder, plan); }),
+              HasSubstr("/serving/x:0 and /serving_x:0 would both be read from _serving_x:0.npy"));
+}
+
 TEST_F(DataTest, EveryVersionIsRead) {
   input("x", DType::f64, {1});
   for (int version : {1, 2, 3}) {

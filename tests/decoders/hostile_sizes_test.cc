@@ -82,13 +82,11 @@ TEST(HostileSizes, TablesHaveALimit) {
   EXPECT_THAT(OneNode("HannWindow").constant(number(kHuge)).refusal(), HasSubstr("a table of"));
   EXPECT_THAT(OneNode("DFT", 21).input(reals({1, 4096, 1}, std::vector<double>(4096, 1))).constant(number(1 << 20)).refusal(),
               HasSubstr("a table of"));
-  EXPECT_THAT(Sized("STFT").input({1, kHuge, 1}).constant(number(1)).constant(reals({3}, {1, 1, 1})).refusal(), HasSubstr("a table of"));
+  EXPECT_THAT(Sized("STFT").input({1, kHuge, 1}).constant(number(1)).constant(reals({3}, {1, 1, 1})).refusal(), HasSubstr("more than"));
   EXPECT_THAT(OneNode("AffineGrid").input(reals({1, 2, 3}, {1, 0, 0, 0, 1, 0})).constant(list({1, 1, 65536, 65536})).refusal(),
               HasSubstr("a table of"));
   EXPECT_THAT(Sized("Trilu").input({65536, 65536}).refusal(), HasSubstr("a table of"));
   EXPECT_THAT(Sized("EyeLike").input({65536, 65536}).refusal(), HasSubstr("a table of"));
-  EXPECT_THAT(Sized("GatherElements").input({4096, 4096, 4}).input({4096, 4096, 4}, onnx::TensorProto::INT64).set("axis", 1).refusal(),
-              HasSubstr("a table of"));
   EXPECT_THAT(Sized("Hardmax").input({1, kHuge}).refusal(), HasSubstr("a table of"));
 }
 
@@ -98,7 +96,7 @@ TEST(HostileSizes, TablesOfOtherOperators) {
     node.constant(number(bands)).constant(number(length)).constant(number(8192));
     return node.constant(reals({}, {0})).constant(reals({}, {4096})).refusal();
   };
-  EXPECT_THAT(mel(kHuge, 16), HasSubstr("a table of"));
+  EXPECT_THAT(mel(kHuge, 16), HasSubstr("more than"));
   EXPECT_THAT(mel(2, kMost), HasSubstr("more than"));
   OneNode blocks("Col2Im");
   blocks.input(reals({1, 1, 4}, {1, 2, 3, 4})).constant(list({1 << 15, 1 << 15})).constant(list({1, 1}));

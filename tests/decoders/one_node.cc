@@ -22,6 +22,13 @@ std::vector<std::string> dims_of(const Shape& shape) {
   return dims;
 }
 
+void store(const HostTensor& values, onnx::TensorProto& tensor) {
+  tensor.set_data_type(type_in_file(values.dtype()));
+  for (const int64_t dim : values.shape()) tensor.add_dims(dim);
+  const HostTensor stored = is_floating(values.dtype()) ? values.cast(DType::f32) : values;
+  tensor.set_raw_data(stored.data(), static_cast<size_t>(stored.bytes()));
+}
+
 }  // namespace
 
 HostTensor reals(const Shape& shape, const std::vector<double>& values) { return HostTensor::of(DType::f64, shape, values); }
@@ -51,10 +58,7 @@ OneNode& OneNode::constant(const HostTensor& values) {
   inputs_.push_back(fmt::format("x{}", inputs_.size()));
   onnx::TensorProto& tensor = *builder_.proto.mutable_graph()->add_initializer();
   tensor.set_name(inputs_.back());
-  tensor.set_data_type(type_in_file(values.dtype()));
-  for (const int64_t dim : values.shape()) tensor.add_dims(dim);
-  const HostTensor stored = is_floating(values.dtype()) ? values.cast(DType::f32) : values;
-  tensor.set_raw_data(stored.data(), static_cast<size_t>(stored.bytes()));
+  store(values, tensor);
   return *this;
 }
 
@@ -93,6 +97,22 @@ OneNode& OneNode::set(const std::string& name, const std::string& value) {
   return *this;
 }
 
+OneNode& OneNode::set_ints(const std::string& name, const std::vector<int64_t>& values) {
+  onnx::AttributeProto& a = attributes_.emplace_back();
+  a.set_name(name);
+  a.set_type(onnx::AttributeProto::INTS);
+  for (const int64_t value : values) a.add_ints(value);
+  return *this;
+}
+
+OneNode& OneNode::set(const std::string& name, const HostTensor& value) {
+  onnx::AttributeProto& a = attributes_.emplace_back();
+  a.set_name(name);
+  a.set_type(onnx::AttributeProto::TENSOR);
+  store(value, *a.mutable_t());
+  return *this;
+}
+
 std::string OneNode::save(const TempFolder& folder) const {
   ModelBuilder model = builder_;
   onnx::NodeProto& node = model.node(op_, inputs_, outputs_, "node");
@@ -112,6 +132,15 @@ std::vector<HostTensor> OneNode::values() const {
   const TempFolder folder;
   const ModelFile file(save(folder));
   const std::map<std::string, HostTensor> outputs = evaluate_reference(import_forward(file, data(), DType::f64));
+  std::vector<HostTensor> list;
+  for (const std::string& name : outputs_) list.push_back(outputs.at(name));
+  return list;
+}
+
+std::vector<HostTensor> OneNode::planned() const {
+  const TempFolder folder;
+  const ModelFile file(save(folder));
+  const std::map<std::string, HostTensor> outputs = evaluate_plan(file, import_forward(file, data(), DType::f32), DType::f32);
   std::vector<HostTensor> list;
   for (const std::string& name : outputs_) list.push_back(outputs.at(name));
   return list;

@@ -26,11 +26,15 @@ class OneNode {
   OneNode& set(const std::string& name, double value);
   OneNode& set(const std::string& name, int value) { return set(name, int64_t{value}); }
   OneNode& set(const std::string& name, const std::string& value);
+  OneNode& set(const std::string& name, const HostTensor& value);
+  OneNode& set_ints(const std::string& name, const std::vector<int64_t>& values);
   OneNode& set(const std::string& name, const char* value) { return set(name, std::string(value)); }
 
   // Computed in double.
   std::vector<HostTensor> values() const;
   HostTensor value() const { return values().front(); }
+  // By the kernels of a compiled plan, in single precision.
+  std::vector<HostTensor> planned() const;
   // Of a weighted sum of all floating-point outputs by all floating-point inputs; empty where built and numeric ones agree.
   std::string gradient_difference() const;
   std::string refusal() const;  // what the import says; empty where it says nothing

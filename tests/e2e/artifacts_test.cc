@@ -9,6 +9,7 @@
 #include "api/stated_run.h"
 #include "tests/e2e_support/command.h"
 #include "tests/e2e_support/golden.h"
+#include "tests/paths/paths.h"
 
 namespace zeroplan {
 namespace {
@@ -61,18 +62,18 @@ TEST(OrtArtifacts, TheProgramTrainsExportsAndRunsFromAPlan) {
     return nlohmann::json::parse(last).at("loss").get<double>();
   };
   const std::string run = fmt::format("--data {} --lr 0.01 --metrics {} --export {}", data, metrics, exported);
-  const Outcome trained = run_command(fmt::format("{} train {} --batch 8 {}", ZEROPLAN_BINARY, artifacts(), run));
+  const Outcome trained = run_command(fmt::format("{} train {} --batch 8 {}", kProgram, artifacts(), run));
   ASSERT_EQ(trained.code, 0) << trained.output;
   const double expected = reference().at("losses").get<std::vector<double>>().back();
   EXPECT_NEAR(last_loss(), expected, 1e-4);
-  const Outcome evaluated = run_command(
-      fmt::format("{} train {} --batch 8 --data {} --lr 1e-30 --steps 1 --metrics {}", ZEROPLAN_BINARY, exported, data, metrics));
+  const Outcome evaluated =
+      run_command(fmt::format("{} train {} --batch 8 --data {} --lr 1e-30 --steps 1 --metrics {}", kProgram, exported, data, metrics));
   ASSERT_EQ(evaluated.code, 0) << evaluated.output;
   EXPECT_NEAR(last_loss(), reference().at("eval_after").get<double>(), 1e-4);
 
   const std::string plan = folder.file("model.zplan");
-  ASSERT_EQ(run_command(fmt::format("{} compile {} --batch 8 -o {}", ZEROPLAN_BINARY, artifacts(), plan)).code, 0);
-  const Outcome planned = run_command(fmt::format("{} run {} {}", ZEROPLAN_BINARY, plan, run));
+  ASSERT_EQ(run_command(fmt::format("{} compile {} --batch 8 -o {}", kProgram, artifacts(), plan)).code, 0);
+  const Outcome planned = run_command(fmt::format("{} run {} {}", kProgram, plan, run));
   ASSERT_EQ(planned.code, 0) << planned.output;
   EXPECT_NEAR(last_loss(), expected, 1e-4);
 }

@@ -8,6 +8,7 @@
 
 #include "tests/e2e_support/command.h"
 #include "tests/e2e_support/tiny_run.h"
+#include "tests/paths/paths.h"
 
 namespace zeroplan {
 namespace {
@@ -20,7 +21,7 @@ class CommandLine : public testing::Test {
   CommandLine() : tiny_(tiny_mlp(2, 4), {{"x", random_tensor({8, 4}, 1)}, {"t", random_tensor({8, 4}, 2)}}) {}
   std::string train_command(const std::string& arguments) const {
     const bool has_batch = arguments.find("--batch") != std::string::npos;
-    return fmt::format("{} train {} --data {} {} {}", ZEROPLAN_BINARY, tiny_.model(), tiny_.data_folder(), has_batch ? "" : "--batch 4",
+    return fmt::format("{} train {} --data {} {} {}", kProgram, tiny_.model(), tiny_.data_folder(), has_batch ? "" : "--batch 4",
                        arguments);
   }
   Outcome train(const std::string& arguments) const { return run_command(train_command(arguments)); }
@@ -40,8 +41,8 @@ TEST_F(T33, MisspeltKeysSuggestTheNearest) {
     EXPECT_EQ(outcome.code, 2) << typed;
     EXPECT_THAT(outcome.output, AllOf(HasSubstr(std::string(typed).substr(0, std::string(typed).find(' '))), HasSubstr(meant)));
   }
-  EXPECT_EQ(run_command(fmt::format("{} trian", ZEROPLAN_BINARY)).code, 2);
-  EXPECT_THAT(run_command(fmt::format("{} trian", ZEROPLAN_BINARY)).output, HasSubstr("train"));
+  EXPECT_EQ(run_command(fmt::format("{} trian", kProgram)).code, 2);
+  EXPECT_THAT(run_command(fmt::format("{} trian", kProgram)).output, HasSubstr("train"));
 }
 
 TEST_F(T33, ValuesOutOfRangeNameKeyValueAndRange) {
@@ -114,10 +115,9 @@ TEST_F(T33, ManyRanksAreCompiledButNotRun) {
   };
   const std::string plan = tiny_.file("many.zplan");
   refused(train("--ranks 1025 --micro-batches 4"));
-  ASSERT_EQ(
-      run_command(fmt::format("{} compile {} -o {} --ranks 1025 --batch 4 --micro-batches 4", ZEROPLAN_BINARY, tiny_.model(), plan)).code,
-      0);
-  refused(run_command(fmt::format("{} run {} --data {}", ZEROPLAN_BINARY, plan, tiny_.data_folder())));
+  ASSERT_EQ(run_command(fmt::format("{} compile {} -o {} --ranks 1025 --batch 4 --micro-batches 4", kProgram, tiny_.model(), plan)).code,
+            0);
+  refused(run_command(fmt::format("{} run {} --data {}", kProgram, plan, tiny_.data_folder())));
 }
 
 // What is no number at all, or none that fits.
@@ -147,7 +147,7 @@ TEST_F(T33, OptionsOfLaterAreRefusedByName) {
                 AllOf(HasSubstr(std::string(option).substr(0, std::string(option).find(' '))), HasSubstr("not available yet")));
   }
   for (const char* command : {"diff", "simulate", "export"}) {
-    const Outcome outcome = run_command(fmt::format("{} {} a.zplan", ZEROPLAN_BINARY, command));
+    const Outcome outcome = run_command(fmt::format("{} {} a.zplan", kProgram, command));
     EXPECT_EQ(outcome.code, 1) << outcome.output;
     EXPECT_THAT(outcome.output, AllOf(HasSubstr(command), HasSubstr("not available yet")));
   }
@@ -181,11 +181,11 @@ TEST_F(CommandLine, StepsCountFromOneEverywhere) {
 
 TEST_F(CommandLine, CompileThenRunEqualsTrain) {
   const std::string plan = tiny_.file("model.zplan");
-  const Outcome compiled = run_command(fmt::format("{} compile {} -o {} --ranks 2 --batch 4", ZEROPLAN_BINARY, tiny_.model(), plan));
+  const Outcome compiled = run_command(fmt::format("{} compile {} -o {} --ranks 2 --batch 4", kProgram, tiny_.model(), plan));
   ASSERT_EQ(compiled.code, 0) << compiled.output;
-  EXPECT_EQ(run_command(fmt::format("{} verify {}", ZEROPLAN_BINARY, plan)).code, 0);
-  const Outcome ran = run_command(
-      fmt::format("{} run {} --data {} --steps 3 --export {}", ZEROPLAN_BINARY, plan, tiny_.data_folder(), tiny_.file("a.onnx")));
+  EXPECT_EQ(run_command(fmt::format("{} verify {}", kProgram, plan)).code, 0);
+  const Outcome ran =
+      run_command(fmt::format("{} run {} --data {} --steps 3 --export {}", kProgram, plan, tiny_.data_folder(), tiny_.file("a.onnx")));
   EXPECT_EQ(ran.code, 0) << ran.output;
   EXPECT_EQ(train("--ranks 2 --steps 3 --export " + tiny_.file("b.onnx")).code, 0);
   EXPECT_TRUE(read_file(tiny_.file("a.onnx")) == read_file(tiny_.file("b.onnx")));
@@ -194,8 +194,7 @@ TEST_F(CommandLine, CompileThenRunEqualsTrain) {
 TEST_F(CommandLine, APlanRunsFromAnyFolder) {
   const std::string folder = tiny_.file(""), rest = fmt::format(" --data {} --steps 1", tiny_.data_folder());
   const auto in = [&](const std::string& place, const std::string& arguments) {
-    return run_command(
-        fmt::format("mkdir -p {0}/a {0}/b/deep {0}/c/deep; cd {0}/{1} && {2} {3}", folder, place, ZEROPLAN_BINARY, arguments));
+    return run_command(fmt::format("mkdir -p {0}/a {0}/b/deep {0}/c/deep; cd {0}/{1} && {2} {3}", folder, place, kProgram, arguments));
   };
   EXPECT_EQ(in(".", "compile model.onnx -o beside.zplan --batch 4").code, 0);
   EXPECT_EQ(in("a", "compile ../model.onnx -o ../b/deep/apart.zplan --batch 4").code, 0);

@@ -11,6 +11,7 @@
 
 #include "tests/e2e_support/command.h"
 #include "tests/e2e_support/tiny_run.h"
+#include "tests/paths/paths.h"
 
 namespace zeroplan {
 namespace {
@@ -24,7 +25,7 @@ constexpr const char* kEndless = " --steps 1000000000 --lr 1e-6 ";
 class Console : public testing::Test {
  protected:
   Console() : tiny_(tiny_mlp(2, 4), {{"x", random_tensor({8, 4}, 1)}, {"t", random_tensor({8, 4}, 2)}}) {}
-  std::string command(const std::string& arguments) const { return fmt::format("{} {}", ZEROPLAN_BINARY, arguments); }
+  std::string command(const std::string& arguments) const { return fmt::format("{} {}", kProgram, arguments); }
   std::string train(const std::string& arguments) const {
     return command(fmt::format("train {} --data {} --batch 4 {}", tiny_.model(), tiny_.data_folder(), arguments));
   }
@@ -97,9 +98,9 @@ TEST_F(Console, EvaluationSaysWhatItLeavesOut) {
   EXPECT_THAT(outcome.output, HasSubstr("(7 of 7 samples)"));
   EXPECT_THAT(read_file(metrics), HasSubstr("\"eval_samples\": 7, \"eval_samples_left_out\": 0,"));
   const TinyCase mixer(tiny_mixer(3), {{"x", random_tensor({7, 3}, 3)}});
-  const std::string mixed = run_command(fmt::format("{0} train {1} --batch 4 --steps 1 --data {2} --eval-data {2}", ZEROPLAN_BINARY,
-                                                    mixer.model(), mixer.data_folder()))
-                                .output;
+  const std::string mixed =
+      run_command(fmt::format("{0} train {1} --batch 4 --steps 1 --data {2} --eval-data {2}", kProgram, mixer.model(), mixer.data_folder()))
+          .output;
   EXPECT_THAT(mixed, AllOf(HasSubstr("the last 3 samples of each epoch are left out"), HasSubstr("(4 of 7 samples)")));
   EXPECT_THAT(run_command(train("--steps 1 --eval-data " + tiny_.data_folder())).output, HasSubstr("(8 of 8 samples)"));
 }
@@ -115,9 +116,9 @@ TinyCase odd_model(const std::string& op, const std::string& name) {
 TEST(Names, AreReadableAndShort) {
   const std::string odd = "b\x1b[31m\xff\xc2\x9b\xe2\x82 \xc3\xa9";
   const TinyCase strange = odd_model(odd, "y"), endless = odd_model("Unknown", std::string(10000, 'y') + "_end");
-  const std::string said = run_command(fmt::format("{} compile {} -o {}.zplan", ZEROPLAN_BINARY, strange.model(), strange.model())).output;
+  const std::string said = run_command(fmt::format("{} compile {} -o {}.zplan", kProgram, strange.model(), strange.model())).output;
   EXPECT_THAT(said, AllOf(HasSubstr("b\\x1B[31m\\xFF\\xC2\\x9B\\xE2\\x82 \xc3\xa9"), Not(HasSubstr("\x1b"))));
-  const std::string cut = run_command(fmt::format("{} compile {} -o {}.zplan", ZEROPLAN_BINARY, endless.model(), endless.model())).output;
+  const std::string cut = run_command(fmt::format("{} compile {} -o {}.zplan", kProgram, endless.model(), endless.model())).output;
   EXPECT_THAT(cut, AllOf(HasSubstr("yyy…yyy"), HasSubstr("_end"), HasSubstr("Unknown")));
   EXPECT_LT(cut.size(), 2000u);
 }

@@ -5,11 +5,12 @@
 
 #include "tests/e2e_support/command.h"
 #include "tests/e2e_support/tiny_run.h"
+#include "tests/paths/paths.h"
 
 namespace zeroplan {
 namespace {
 
-std::string output_of(const std::string& arguments) { return run_command(std::string(ZEROPLAN_BINARY) + " " + arguments).output; }
+std::string output_of(const std::string& arguments) { return run_command(std::string(kProgram) + " " + arguments).output; }
 
 // "   64   3   1.9 …" in the table, whatever the spaces.
 bool has_row(const std::string& output, int ranks, int stage, const std::string& gigabytes) {

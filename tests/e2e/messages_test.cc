@@ -8,6 +8,7 @@
 
 #include "tests/e2e_support/command.h"
 #include "tests/e2e_support/tiny_run.h"
+#include "tests/paths/paths.h"
 
 namespace zeroplan {
 namespace {
@@ -16,7 +17,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-Outcome zeroplan(const std::string& arguments) { return run_command(std::string(ZEROPLAN_BINARY) + " " + arguments); }
+Outcome zeroplan(const std::string& arguments) { return run_command(std::string(kProgram) + " " + arguments); }
 
 void write_text(const std::string& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
 
@@ -148,9 +149,18 @@ TEST_F(Messages, TheExportNamesItsWeightsFile) {
   const std::string command = fmt::format(
       "train {0}/model.onnx --loss 'softmax_cross_entropy(logits, labels)' --dim seq=16 --data synthetic --steps 1 --export ", folder);
   const Outcome outcome = zeroplan(command + out);
-  EXPECT_THAT(outcome.output, HasSubstr(fmt::format("exported {0} and its weights {0}.data", out)));
-  std::filesystem::create_symlink(folder + "/model.onnx.data", tiny_.file("other.onnx.data"));
-  EXPECT_THAT(refusal(command + tiny_.file("other.onnx")), HasSubstr("would overwrite the model's weights"));
+  EXPECT_THAT(outcome.output, HasSubstr(fmt::format("exported {} and its weights {}", out, tiny_.file("model.onnx.data"))));
+  // A link of that name is replaced, not what it leads to; beside the original the weights are files of their own.
+  const std::string weights = folder + "/model.onnx.data", before = read_file(weights);
+  std::filesystem::remove(tiny_.file("model.onnx.data"));
+  std::filesystem::create_symlink(weights, tiny_.file("model.onnx.data"));
+  EXPECT_EQ(zeroplan(command + tiny_.file("other.onnx")).code, 0);
+  EXPECT_TRUE(read_file(weights) == before);
+  const std::string copy = tiny_.file("copy");
+  std::filesystem::create_directory(copy);
+  for (const char* name : {"model.onnx", "model.onnx.data"}) std::filesystem::copy_file(folder + "/" + name, copy + "/" + name);
+  const Outcome beside = zeroplan("train " + copy + command.substr(std::string("train ").size() + folder.size()) + copy + "/other.onnx");
+  EXPECT_TRUE(read_file(copy + "/model.onnx.data") == before) << beside.output;
 }
 
 TEST_F(Messages, TheOpsetIsNamedByInspectAlone) {

@@ -8,6 +8,7 @@
 
 #include "tests/e2e_support/command.h"
 #include "tests/e2e_support/tiny_run.h"
+#include "tests/paths/paths.h"
 
 namespace zeroplan {
 namespace {
@@ -211,7 +212,7 @@ TEST(T13, AWindowWithoutTokensChangesNothingAndSaysSoOnce) {
     }
     const Outcome outcome = run_command(
         fmt::format("{} train {} --ranks {} --batch 2 --micro-batches 2 --loss 'softmax_cross_entropy(scores, labels)' --data {} --steps 1",
-                    ZEROPLAN_BINARY, tiny.model(), ranks, tiny.data_folder()));
+                    kProgram, tiny.model(), ranks, tiny.data_folder()));
     EXPECT_EQ(outcome.code, 0) << outcome.output;
     const size_t first = outcome.output.find("nothing was updated");
     EXPECT_NE(first, std::string::npos) << outcome.output;

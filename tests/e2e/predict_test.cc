@@ -11,6 +11,7 @@
 #include "base/temporary_folder.h"
 #include "tests/e2e_support/command.h"
 #include "tests/e2e_support/tiny_model.h"
+#include "tests/paths/paths.h"
 
 namespace zeroplan {
 namespace {
@@ -45,8 +46,8 @@ class Predict : public testing::Test {
   }
   std::string file(const std::string& name) const { return folder_.file(name); }
   Outcome predict(const std::string& options) const {
-    return run_command(fmt::format("{} predict {} --data {} -o {} --bind rate=2 {}", ZEROPLAN_BINARY, file("model.onnx"), folder_.path(),
-                                   out_.path(), options));
+    return run_command(
+        fmt::format("{} predict {} --data {} -o {} --bind rate=2 {}", kProgram, file("model.onnx"), folder_.path(), out_.path(), options));
   }
   double expected(int64_t i) const {
     constexpr double w[] = {1, -2, 0.5};
@@ -79,6 +80,23 @@ TEST_F(Predict, AnOutputOfAllSamplesNeedsThemInOneBatch) {
   EXPECT_NEAR(floats(out_.file("total.npy"), shape).at(0), sum, 1e-5);
 }
 
+// The file's name has no folder in it.
+TEST_F(Predict, AnOutputNamedWithASlashIsAFileOfTheFolder) {
+  TinyModel model;
+  model.input("a/x", DType::f32, {"N", 2})
+      .weight("w", {2}, {1, 2})
+      .node("Mul", {"a/x", "w"}, {"/scale:0"})
+      .node("Add", {"a/x", "w"}, {"_scale:0"});
+  model.output("/scale:0", {"N", 2}).output("_scale:0", {"N", 2}).save(file("slash.onnx"));
+  write_npy(file("a_x.npy"), random_tensor({3, 2}, 4));
+  const std::string command = fmt::format("{} predict {} --data {} -o {}", kProgram, file("slash.onnx"), folder_.path(), out_.path());
+  EXPECT_THAT(run_command(command).output, HasSubstr("name the same file"));
+  const Outcome outcome = run_command(command + " --output /scale:0");
+  ASSERT_EQ(outcome.code, 0) << outcome.output;
+  Shape shape;
+  EXPECT_NEAR(floats(out_.file("_scale:0.npy"), shape).at(1), 2 * random_tensor({3, 2}, 4).get(1), 1e-6);
+}
+
 TEST_F(Predict, RefusesWhatItDoesNotKnow) {
   EXPECT_THAT(predict("--output z").output, AllOf(HasSubstr("no output 'z'"), HasSubstr("total, y")));
   EXPECT_THAT(predict("--bind other=1").output, HasSubstr("--bind other: the model has no such input"));
@@ -95,7 +113,7 @@ class DoctorTest : public testing::Test {
   }
   std::string model() const { return folder_.path() + "/model.onnx"; }
   Outcome doctor(const std::string& options) const {
-    return run_command(fmt::format("{} doctor {} --data {} --batch 4 {}", ZEROPLAN_BINARY, model(), folder_.path(), options));
+    return run_command(fmt::format("{} doctor {} --data {} --batch 4 {}", kProgram, model(), folder_.path(), options));
   }
   TemporaryFolder folder_;
 };
@@ -108,6 +126,17 @@ TEST_F(DoctorTest, ReportsOnAModelThatTrains) {
   for (const char* parameter : {"layers.0.weight", "layers.0.bias", "layers.1.weight", "layers.1.bias"})
     EXPECT_THAT(outcome.output, HasSubstr(fmt::format("{}: gradient along a random direction", parameter)));
   EXPECT_THAT(outcome.output, Not(HasSubstr("!")));
+}
+
+// x·w + b is 4.8e-7 above the kink of Relu: a longer step crosses it.
+TEST_F(DoctorTest, AKinkNearByIsNoFinding) {
+  TinyModel model;
+  model.input("x", DType::f32, {"N", 1}).weight("w", {1}, {1}).weight("b", {1}, {-0.99999952f});
+  model.node("Mul", {"x", "w"}, {"a"}).node("Add", {"a", "b"}, {"c"}).node("Relu", {"c"}, {"d"});
+  model.node("ReduceMean", {"d"}, {"loss"}, {{"keepdims", int64_t{0}}}).output("loss", {}).save(this->model());
+  write_npy(folder_.path() + "/x.npy", HostTensor::of<float>(DType::f32, {4, 1}, {1, 1, 1, 1}));
+  EXPECT_THAT(doctor("--python /no/such/python").output,
+              AllOf(HasSubstr("w: gradient along a random direction"), HasSubstr("nothing found")));
 }
 
 TEST_F(DoctorTest, NamesWhatStandsInTheWay) {

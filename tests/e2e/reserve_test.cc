@@ -13,6 +13,7 @@
 #include <re2/re2.h>
 
 #include "tests/e2e_support/npz.h"
+#include "tests/paths/paths.h"
 
 namespace zeroplan {
 namespace {
@@ -25,7 +26,7 @@ struct Child {
 
 // Runs the program with these arguments and waits for it.
 Child run_program(std::vector<std::string> arguments, const std::string& log) {
-  arguments.insert(arguments.begin(), ZEROPLAN_BINARY);
+  arguments.insert(arguments.begin(), kProgram);
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);

@@ -81,5 +81,42 @@ TEST(T22, ExportHoldsBothNamesOfATie) {
   EXPECT_THAT(values_of(weights.at("onnx::MatMul_7")), Pointwise(DoubleNear(1e-6), Values{0.7, 2.9, 1.6, 3.8}));
 }
 
+// w1 frozen, one weight under two names, running statistics: the file that is exported holds what the ranks hold, bit by bit.
+TEST(T22, ExportHoldsFrozenTiedAndBufferedValuesBitByBit) {
+  TinyModel model;
+  model.input("index", DType::i64, {"N"}).weight("embed.weight", {3, 2}, {1, 2, 3, 4, 0.1, 0.7}).weight("w1", {2}, {0.3, -1.7});
+  for (const char* name : {"norm.weight", "norm.bias", "norm.running_mean", "norm.running_var"})
+    model.weight(name, {2}, {name[5] == 'w' ? 1.5 : 0.25, 1});
+  model.weight("onnx::MatMul_7", {2, 3}, {1, 3, 0.1, 2, 4, 0.7});
+  model.node("Gather", {"embed.weight", "index"}, {"h"}).node("Mul", {"h", "w1"}, {"scaled"});
+  model.node("BatchNormalization", {"scaled", "norm.weight", "norm.bias", "norm.running_mean", "norm.running_var"},
+             {"n", "mean_out", "var_out"}, {{"training_mode", int64_t{1}}, {"momentum", 0.9}});
+  model.node("MatMul", {"n", "onnx::MatMul_7"}, {"logits"}).node("Mul", {"logits", "logits"}, {"square"});
+  model.node("ReduceMean", {"square"}, {"loss"}, {{"keepdims", int64_t{0}}}).loss();
+  const TinyCase tiny(model, {{"index", HostTensor::of(DType::i64, {4}, std::vector<int>{0, 2, 1, 0})}});
+  CompileOptions options = sgd_compile(4);
+  options.freeze = {"^w1$"};
+  for (const CompileOptions& everywhere_options : everywhere(options)) {
+    const Plan plan = tiny.compile(everywhere_options);
+    const auto executor = make_executor(plan);
+    const auto data = tiny.data(plan);
+    run_training(*executor, *data, nullptr, sgd_run(0.1, 3), [](const RunEvent&) {});
+    export_trained(*executor, tiny.file("trained.onnx"));
+    const Weights held = all_weights(*executor);
+    EXPECT_EQ(values_of(held.at("w1")), (Values{0.3f, -1.7f}));
+    EXPECT_NE(held.at("norm.running_mean").get(0), 0.25);
+    EXPECT_NE(held.at("embed.weight").get(0), 1);
+
+    CompileOptions apart = sgd_compile(4);
+    apart.untie = {"embed"};
+    apart.train_bn = {"norm"};
+    const Weights read = all_weights(*make_executor(compile(tiny.file("trained.onnx"), apart)));
+    ASSERT_EQ(read.size(), held.size() + 1);
+    for (const auto& [name, values] : held) EXPECT_TRUE(read.at(name) == values) << name << " " << describe(everywhere_options);
+    const HostTensor &table = held.at("embed.weight"), &head = read.at("onnx::MatMul_7");
+    for (int64_t i = 0; i < 6; ++i) EXPECT_EQ(head.get(i % 2 * 3 + i / 2), table.get(i));
+  }
+}
+
 }  // namespace
 }  // namespace zeroplan

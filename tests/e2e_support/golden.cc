@@ -1,4 +1,5 @@
 #include "tests/e2e_support/golden.h"
+#include "tests/paths/paths.h"
 
 #include <cstdlib>
 #include <filesystem>
@@ -11,7 +12,7 @@
 
 namespace zeroplan {
 
-std::string model_folder(const std::string& model) { return std::string(ZEROPLAN_SOURCE_DIR) + "/tests/models/" + model; }
+std::string model_folder(const std::string& model) { return std::string(kSourceFolder) + "/tests/models/" + model; }
 
 Golden read_golden(const std::string& model, const std::string& file) {
   std::ifstream stream(model_folder(model) + "/" + file + ".json");

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "tests/fuzz/targets.h"
+#include "tests/paths/paths.h"
 
 namespace zeroplan {
 namespace {
@@ -16,7 +17,7 @@ constexpr int64_t kMostKilobytes = int64_t{2} << 20;
 
 std::vector<std::string> corpus() {
   std::vector<std::string> files;
-  for (const auto& entry : std::filesystem::directory_iterator(ZEROPLAN_SOURCE_DIR "/tests/fuzz/corpus"))
+  for (const auto& entry : std::filesystem::directory_iterator(std::string(kSourceFolder) + "/tests/fuzz/corpus"))
     files.push_back(entry.path().string());
   std::sort(files.begin(), files.end());
   return files;

@@ -10,13 +10,14 @@
 #include "tests/onnx/checkpoint_builder.h"
 #include "tests/onnx/evaluate.h"
 #include "tests/onnx/model_builder.h"
+#include "tests/paths/paths.h"
 
 namespace zeroplan {
 namespace {
 
 using testing::HasSubstr;
 
-std::string artifacts(const std::string& file = "") { return std::string(ZEROPLAN_SOURCE_DIR) + "/tests/models/ort_artifacts_mlp" + file; }
+std::string artifacts(const std::string& file = "") { return std::string(kSourceFolder) + "/tests/models/ort_artifacts_mlp" + file; }
 
 std::string file_bytes(const std::string& path) {
   const MappedFile file(path);
@@ -138,24 +139,30 @@ TEST(Artifacts, WithoutCheckpointTheWayOutIsNamed) {
   EXPECT_THAT(message([&] { ModelFile(artifacts() + "/data"); }), HasSubstr("folder without training_model.onnx"));
 }
 
+// In the model, or beside it where that would get too large.
 TEST(Artifacts, TheExportStandsAlone) {
   TempFolder folder;
   const ImportedModel before = import_model(artifacts(), samples(8));
-  const std::string path = folder / "trained.onnx";
-  const std::vector<std::string> files = export_model(before.model_path, path, before.graph.parameters, [&](const TakeParameter& take) {
-    for (size_t i = 0; i < before.graph.parameters.size(); ++i) {
-      const std::vector<float> values(elements(before.graph.parameters[i].shape), 0.25f);
-      take(static_cast<int>(i), std::as_bytes(std::span(values)));
+  for (const bool beside : {false, true}) {
+    const std::string path = folder / (beside ? "large.onnx" : "trained.onnx");
+    const auto give = [&](const TakeParameter& take) {
+      for (size_t i = 0; i < before.graph.parameters.size(); ++i) {
+        const std::vector<float> values(elements(before.graph.parameters[i].shape), 0.25f);
+        take(static_cast<int>(i), std::as_bytes(std::span(values)));
+      }
+    };
+    const ExportedFiles files = export_model(before.model_path, path, before.graph.parameters, give, beside ? 1000 : kProtobufLimit);
+    EXPECT_EQ(files.paths, beside ? (std::vector{path, path + ".data"}) : std::vector{path});
+    EXPECT_EQ(files.report.size(), beside ? 1u : 0u);
+    const ImportedModel after = import_model(path, samples(8));
+    ASSERT_EQ(after.graph.parameters.size(), before.graph.parameters.size());
+    WeightFiles weights(path);
+    for (const Parameter& p : after.graph.parameters) {
+      std::vector<float> values(elements(p.shape));
+      read_weight(weights, p.source, 0, static_cast<int64_t>(values.size()), DType::f32, values.data());
+      EXPECT_EQ(values, std::vector<float>(values.size(), 0.25f)) << p.name;
+      EXPECT_EQ(p.source.file, beside ? "large.onnx.data" : "");
     }
-  });
-  EXPECT_EQ(files, std::vector{path});
-  const ImportedModel after = import_model(path, samples(8));
-  ASSERT_EQ(after.graph.parameters.size(), before.graph.parameters.size());
-  WeightFiles weights(path);
-  for (const Parameter& p : after.graph.parameters) {
-    std::vector<float> values(elements(p.shape));
-    read_weight(weights, p.source, 0, static_cast<int64_t>(values.size()), DType::f32, values.data());
-    EXPECT_EQ(values, std::vector<float>(values.size(), 0.25f)) << p.name;
   }
 }
 

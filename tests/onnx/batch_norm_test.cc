@@ -125,9 +125,113 @@ TEST(BatchNorms, StatisticsMergedIntoAParameter) {
       take(static_cast<int>(i), std::as_bytes(std::span(values)));
     }
   });
-  const ImportedModel after = import_model(to, samples(4));
+  // The export is in inference mode.
+  EXPECT_TRUE(statistics_of(import_model(to, samples(4))).empty());
+  ImportOptions training = samples(4);
+  training.train_bn = {"."};
+  const ImportedModel after = import_model(to, training);
   EXPECT_EQ(after.graph.parameters.size(), model.graph.parameters.size());
   EXPECT_EQ(statistics_of(after).size(), 4u);
+}
+
+// Exporters that know no initializers, as PaddlePaddle's, store running statistics in Constant nodes.
+TEST(BatchNorms, StatisticsInConstantNodesAreState) {
+  TempFolder folder;
+  ModelBuilder m = two_norms(true);
+  onnx::GraphProto& graph = *m.proto.mutable_graph();
+  for (int i = graph.initializer_size() - 1; i >= 0; --i) {
+    const onnx::TensorProto tensor = graph.initializer(i);
+    if (tensor.name().find("running") == std::string::npos) continue;
+    graph.mutable_initializer()->DeleteSubrange(i, 1);
+    std::vector<float> values(2);
+    std::memcpy(values.data(), tensor.raw_data().data(), 8);
+    m.constant(tensor.name(), {2}, values);
+    for (int at = graph.node_size() - 1; at > 0; --at) graph.mutable_node()->SwapElements(at, at - 1);
+  }
+  const std::string from = m.save(folder / "m.onnx"), to = folder / "trained.onnx";
+  const ImportedModel model = import_model(from, samples(4));
+  EXPECT_THAT(statistics_of(model), UnorderedElementsAre("a.running_mean", "a.running_var", "b.running_mean", "b.running_var"));
+  EXPECT_EQ(model.graph.statistics.size(), 2u);
+  export_model(from, to, model.graph.parameters, [&](const TakeParameter& take) {
+    for (size_t i = 0; i < model.graph.parameters.size(); ++i) {
+      const std::vector<float> values(2, model.graph.parameters[i].name == "b.running_var" ? 9.0f : 1.0f);
+      take(static_cast<int>(i), std::as_bytes(std::span(values)));
+    }
+  });
+  ImportOptions training = samples(4);
+  training.train_bn = {"."};
+  const ImportedModel after = import_model(to, training);
+  std::map<ValueId, HostTensor> values;
+  load_parameters(after, values);
+  EXPECT_EQ(values.at(after.graph.find("b.running_var")).get(1), 9);
+  EXPECT_EQ(values.at(after.graph.find("a.running_var")).get(1), 1);
+}
+
+// The second norm of two_norms inside an If, in training mode in its first branch.
+ModelBuilder norm_in_branch(bool constant_condition) {
+  ModelBuilder m = two_norms(true);
+  onnx::GraphProto& graph = *m.proto.mutable_graph();
+  onnx::NodeProto norm = graph.node(1);
+  graph.mutable_node()->DeleteSubrange(1, 1);
+  norm.set_output(0, "inside");
+  onnx::NodeProto choice;
+  choice.set_op_type("If");
+  choice.set_name("choice");
+  choice.add_input("condition");
+  choice.add_output("b");
+  const auto branch = [&](const char* name, const onnx::NodeProto& node) {
+    onnx::AttributeProto& attribute = *choice.add_attribute();
+    attribute.set_name(name);
+    attribute.set_type(onnx::AttributeProto::GRAPH);
+    attribute.mutable_g()->set_name(name);
+    *attribute.mutable_g()->add_node() = node;
+    attribute.mutable_g()->add_output()->set_name(node.output(0));
+    attribute.mutable_g()->mutable_output(0)->mutable_type()->mutable_tensor_type()->set_elem_type(onnx::TensorProto::FLOAT);
+  };
+  branch("then_branch", norm);
+  onnx::NodeProto same;
+  same.set_op_type("Identity");
+  same.add_input("a");
+  same.add_output("as_it_was");
+  branch("else_branch", same);
+  if (constant_condition) {
+    onnx::TensorProto& condition = *graph.add_initializer();
+    condition.set_name("condition");
+    condition.set_data_type(onnx::TensorProto::BOOL);
+    condition.set_raw_data(std::string(1, '\1'));
+  } else {
+    m.input("condition", {}, onnx::TensorProto::BOOL);
+  }
+  *graph.add_node() = choice;
+  for (int at = graph.node_size() - 1; at > 1; --at) graph.mutable_node()->SwapElements(at, at - 1);
+  return m;
+}
+
+TEST(BatchNorms, InABranchThatIsKnownTheyAreState) {
+  ModelBuilder m = norm_in_branch(true);
+  const ImportedModel model = import(m);
+  EXPECT_THAT(statistics_of(model), UnorderedElementsAre("a.running_mean", "a.running_var", "b.running_mean", "b.running_var"));
+  EXPECT_EQ(model.graph.statistics.size(), 2u);
+}
+
+TEST(BatchNorms, InABranchThatDataChoosesTheyAreRefused) {
+  ModelBuilder m = norm_in_branch(false);
+  EXPECT_THAT(message([&] { import(m); }), testing::AllOf(HasSubstr("node 'node_b' (BatchNormalization"),
+                                                          HasSubstr("inside a branch that data chooses"), HasSubstr("--eval-bn 'node_b'")));
+  ImportOptions evaluated = samples(4);
+  evaluated.eval_bn = {"node_b"};
+  EXPECT_THAT(statistics_of(import(m, evaluated)), UnorderedElementsAre("a.running_mean", "a.running_var"));
+}
+
+TEST(BatchNorms, FreezingRunningStatisticsIsRefused) {
+  ModelBuilder m = two_norms(true);
+  ImportOptions options = samples(4);
+  options.freeze = {"b\\.running_mean"};
+  EXPECT_THAT(message([&] { import(m, options); }), testing::AllOf(HasSubstr("--freeze matches 'b.running_mean', the running statistics"),
+                                                                   HasSubstr("--eval-bn 'b.running_mean'")));
+  options.freeze = {"b.running_mean", "weight"};
+  options.eval_bn = {"^b\\."};
+  EXPECT_THAT(statistics_of(import(m, options)), UnorderedElementsAre("a.running_mean", "a.running_var"));
 }
 
 TEST(BatchNorms, SamplesStayApartBehindThem) {

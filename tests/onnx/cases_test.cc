@@ -11,6 +11,7 @@
 #include "tests/conformance/forward.h"
 #include "tests/onnx/evaluate.h"
 #include "tests/onnx/text_model.h"
+#include "tests/paths/paths.h"
 
 namespace zeroplan {
 namespace {
@@ -57,7 +58,7 @@ TextCase read_case(const std::filesystem::path& path) {
 
 std::vector<std::string> case_names() {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(std::string(ZEROPLAN_SOURCE_DIR) + "/tests/onnx/cases"))
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(std::string(kSourceFolder) + "/tests/onnx/cases"))
     if (entry.is_regular_file()) names.push_back(entry.path().parent_path().filename().string() + "/" + entry.path().stem().string());
   std::sort(names.begin(), names.end());
   return names;
@@ -66,7 +67,7 @@ std::vector<std::string> case_names() {
 class CasesTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(CasesTest, GivesTheOutputsOfTheOriginal) {
-  const TextCase test = read_case(std::string(ZEROPLAN_SOURCE_DIR) + "/tests/onnx/cases/" + GetParam() + ".txt");
+  const TextCase test = read_case(std::string(kSourceFolder) + "/tests/onnx/cases/" + GetParam() + ".txt");
   TempFolder folder;
   const ModelFile file(save_text(folder / "m.onnx", test.model));
   const std::map<std::string, HostTensor> outputs = evaluate_reference(import_forward(file, test.data, DType::f64));

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "graph/onnx/importer.h"
-#include "graph/onnx/weights.h"
+#include "graph/onnx/stored_weight.h"
 #include "graph/ops/op_def.h"
 
 namespace zeroplan {

@@ -8,6 +8,7 @@
 #include "tests/onnx/evaluate.h"
 #include "tests/onnx/model_builder.h"
 #include "tests/onnx/npy.h"
+#include "tests/paths/paths.h"
 
 namespace zeroplan {
 namespace {
@@ -42,7 +43,7 @@ GiveParameters give_trained(const ImportedModel& model) {
 
 class ExportedModel : public testing::TestWithParam<Case> {
  protected:
-  std::string source() const { return std::string(ZEROPLAN_SOURCE_DIR) + "/tests/models/" + GetParam().name + "/model.onnx"; }
+  std::string source() const { return std::string(kSourceFolder) + "/tests/models/" + GetParam().name + "/model.onnx"; }
   TempFolder folder;
 };
 
@@ -81,7 +82,7 @@ TEST_P(ExportedModel, TheFileComputesTheTrainedLoss) {
       continue;
     }
     data[input.name] =
-        rows_of(read_npy(std::string(ZEROPLAN_SOURCE_DIR) + "/tests/models/" + GetParam().name + "/data/" + input.name + ".npy"), 0, 8);
+        rows_of(read_npy(std::string(kSourceFolder) + "/tests/models/" + GetParam().name + "/data/" + input.name + ".npy"), 0, 8);
     values[input.value] = data[input.name];
   }
   for (size_t i = 0; i < before.graph.values.size(); ++i) {
@@ -105,7 +106,7 @@ INSTANTIATE_TEST_SUITE_P(Models, ExportedModel,
 
 TEST(Export, UntrainedValuesGiveTheSameGraph) {
   TempFolder folder;
-  const std::string source = std::string(ZEROPLAN_SOURCE_DIR) + "/tests/models/gpt2_nano_logits/model.onnx";
+  const std::string source = std::string(kSourceFolder) + "/tests/models/gpt2_nano_logits/model.onnx";
   ImportOptions options = options_of({"", "softmax_cross_entropy(logits, labels)", {{"seq", 16}}});
   const ImportedModel model = import_model(source, options);
   WeightFiles files(source);
@@ -157,7 +158,7 @@ TEST(Export, ConstantNodesAndTypedDataAreWrittenBack) {
 
 TEST(Export, AFailureLeavesNothingBehind) {
   TempFolder folder;
-  const std::string source = std::string(ZEROPLAN_SOURCE_DIR) + "/tests/models/gpt2_nano_logits/model.onnx";
+  const std::string source = std::string(kSourceFolder) + "/tests/models/gpt2_nano_logits/model.onnx";
   const ImportedModel model = import_model(source, options_of({"", "softmax_cross_entropy(logits, labels)", {{"seq", 16}}}));
   const auto failing = [&](const TakeParameter& take) {
     for (int i = 0; i < 20; ++i) take(i, std::vector<std::byte>(model.graph.parameters[i].source.bytes));

@@ -205,6 +205,48 @@ TEST(Dims, ABakedBatchIsKnownAndHeld) {
   EXPECT_THAT(message([&] { import_model(path, samples(2)); }), HasSubstr("bakes 4 samples per micro-batch in, but the batch gives 2"));
 }
 
+// -1 and "?" name no dimension: two of them need not be equal.
+TEST(Dims, UnknownOnesAreNamedByTheirPlace) {
+  TempFolder folder;
+  ModelBuilder m;
+  m.input("x", {"N", "?", "?"}).output("loss", {});
+  m.weight("w", {3}, {1, 2, 3});
+  m.node("Mul", {"x", "w"}, {"xw"});
+  m.add("ReduceMean", {"xw"}, "loss", {{"keepdims", 0}});
+  onnx::TensorShapeProto& shape = *m.proto.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
+  shape.mutable_dim(0)->set_dim_value(-1);
+  const std::string path = m.save(folder / "m.onnx");
+  EXPECT_EQ(peek_model(path).sample_symbol, "x[0]");
+  ImportOptions options = samples(4);
+  options.dims = {{"x[1]", 2}, {"x[2]", 3}};
+  const ImportedModel model = import_model(path, options);
+  EXPECT_EQ(model.graph.value(model.inputs[0].value).shape, (Shape{4, 2, 3}));
+  shape.mutable_dim(1)->set_dim_value(-2);
+  EXPECT_THAT(message([&] { import_model(m.save(path), options); }), HasSubstr("a dimension of -2"));
+}
+
+// x and state have a symbol each where their samples lie.
+TEST(Dims, SamplesMayLieOnAxesOfSeveralSymbols) {
+  TempFolder folder;
+  ModelBuilder m;
+  m.input("x", {"a", "3"}).input("state", {"3", "b"}).output("loss", {});
+  m.weight("w", {3, 1}, {1, 2, 3});
+  m.node("MatMul", {"x", "w"}, {"xw"});
+  m.node("MatMul", {"state", "xw"}, {"both"});
+  m.add("ReduceMean", {"both"}, "loss", {{"keepdims", 0}});
+  const std::string path = m.save(folder / "m.onnx");
+  EXPECT_THAT(message([&] { import_model(path, samples(2)); }), HasSubstr("dimension 'b' of input state is unbound"));
+  ImportOptions options = samples(2);
+  options.sample_axes = {{"x", 0}, {"state", 1}};
+  const ImportedModel model = import_model(path, options);
+  ASSERT_EQ(model.inputs.size(), 2u);
+  EXPECT_EQ(model.graph.value(model.inputs[1].value).shape, (Shape{3, 2}));
+  EXPECT_EQ(model.inputs[1].sample_axis, 1);
+  EXPECT_TRUE(ModelFile(path).peek(options.sample_axes).symbols.empty());
+  options.dims = {{"b", 3}};
+  EXPECT_THAT(message([&] { import_model(path, options); }), HasSubstr("'b' of input state is a sample axis and is bound to 3"));
+}
+
 // Three nodes without a decoder: one on constants alone.
 TEST(Problems, AllUnsupportedNodesInOneReport) {
   TempFolder folder;

@@ -182,5 +182,44 @@ TEST(Losses, OlderOpsetsAreRaised) {
   EXPECT_NEAR(evaluate_loss(model, {{"x", HostTensor::of<float>(DType::f32, {2, 3}, {1, 2, 3, 4, 5, 6})}}), 1.0 / 3, 1e-6);
 }
 
+// k lies inside a branch of the loss model's file, in 1,200 bytes that stay in the file.
+TEST(LossModels, TensorsInsideBranchesAreReadFromTheirOwnFile) {
+  TempFolder folder;
+  ModelBuilder m, file;
+  m.input("x", {"N", "300"}).output("y", {"N", "300"});
+  m.weight("w", {300}, std::vector<float>(300, 2));
+  m.node("Mul", {"x", "w"}, {"y"});
+  file.input("y", {"batch", "300"}).output("loss", {});
+  onnx::TensorProto& condition = *file.proto.mutable_graph()->add_initializer();
+  condition.set_name("yes");
+  condition.set_data_type(onnx::TensorProto::BOOL);
+  condition.set_raw_data(std::string(1, '\1'));
+  onnx::NodeProto& choice = file.node("If", {"yes"}, {"scaled"});
+  float value = 3;
+  for (const char* name : {"then_branch", "else_branch"}) {
+    onnx::AttributeProto& branch = *choice.add_attribute();
+    branch.set_name(name);
+    branch.set_type(onnx::AttributeProto::GRAPH);
+    onnx::GraphProto& graph = *branch.mutable_g();
+    graph.set_name(name);
+    ModelBuilder::fill(*graph.add_initializer(), {300}, std::vector<float>(300, value++));
+    graph.mutable_initializer(0)->set_name("k");
+    onnx::NodeProto& product = *graph.add_node();
+    product.set_op_type("Mul");
+    product.add_input("y");
+    product.add_input("k");
+    product.add_output("inner");
+    graph.add_output()->set_name("inner");
+    graph.mutable_output(0)->mutable_type()->mutable_tensor_type()->set_elem_type(onnx::TensorProto::FLOAT);
+  }
+  file.add("ReduceMean", {"scaled"}, "loss", {{"keepdims", 0}});
+  ImportOptions options = samples(2);
+  options.loss_model = file.save(folder / "loss.onnx");
+  const ImportedModel model = import_model(m.save(folder / "m.onnx"), options);
+  ASSERT_EQ(model.graph.parameters.size(), 1u);
+  EXPECT_EQ(model.graph.parameters[0].name, "w");
+  EXPECT_NEAR(evaluate_loss(model, {{"x", HostTensor::of(DType::f32, {2, 300}, std::vector<float>(600, 0.5f))}}), 3, 1e-5);
+}
+
 }  // namespace
 }  // namespace zeroplan

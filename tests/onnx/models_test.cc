@@ -9,6 +9,7 @@
 #include "graph/ops/verify_graph.h"
 #include "tests/onnx/evaluate.h"
 #include "tests/onnx/npy.h"
+#include "tests/paths/paths.h"
 
 namespace zeroplan {
 namespace {
@@ -19,7 +20,7 @@ struct Case {
   std::map<std::string, int64_t> dims;
 };
 
-std::string folder(const std::string& model) { return std::string(ZEROPLAN_SOURCE_DIR) + "/tests/models/" + model; }
+std::string folder(const std::string& model) { return std::string(kSourceFolder) + "/tests/models/" + model; }
 
 nlohmann::json golden(const std::string& model) {
   std::ifstream file(folder(model) + "/golden.json");

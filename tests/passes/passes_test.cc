@@ -6,13 +6,14 @@
 #include "case_file.h"
 #include "graph/text/text.h"
 #include "graph_values.h"
+#include "tests/paths/paths.h"
 
 namespace zeroplan {
 namespace {
 
 bool update = false;  // --update: write the output that the passes give into the case files
 
-const std::string kFolder = ZEROPLAN_SOURCE_DIR "/tests/passes/cases/";
+const std::string kFolder = std::string(kSourceFolder) + "/tests/passes/cases/";
 
 void expect_close(const std::map<std::string, HostTensor>& actual, const std::map<std::string, HostTensor>& expected, double tolerance) {
   for (const auto& [name, tensor] : actual) {

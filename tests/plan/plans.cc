@@ -1,4 +1,5 @@
 #include "tests/plan/plans.h"
+#include "tests/paths/paths.h"
 
 #include <fmt/format.h>
 
@@ -66,7 +67,7 @@ Plan model_plan(const std::string& name, int ranks, int stage, int prefetch) {
   CompileOptions options = options_of(ranks, stage, prefetch);
   options.batch = 2 * options.micro_batches;
   options.eval = true;
-  return compile(fmt::format("{}/tests/models/{}/model.onnx", ZEROPLAN_SOURCE_DIR, name), options);
+  return compile(fmt::format("{}/tests/models/{}/model.onnx", kSourceFolder, name), options);
 }
 
 std::string violations(const Plan& plan) {

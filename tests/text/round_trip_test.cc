@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/error.h"
 #include "graph/text/text.h"
 
 namespace zeroplan {
@@ -35,7 +36,7 @@ void add_parameters(Graph& graph) {
   Parameter plain;
   plain.name = "wte.weight";
   plain.shape = {4, 3};
-  plain.source = {"onnx::MatMul_17", "model.onnx.data", 4096, 96, DType::f64};
+  plain.source = {{"onnx::MatMul_17", "model.onnx.data", 4096, 96, StoredType::f64}, {}};
   plain.aliases = {{"lm_head", true}, {kOddName, false}};
   plain.split_uses = {{"/h/Add", 1}, {kOddName, 2}};
   plain.role_reason = "a weight of\n2 dimensions";
@@ -43,6 +44,8 @@ void add_parameters(Graph& graph) {
   frozen.name = kOddName;
   frozen.dtype = DType::f64;
   frozen.trainable = false;
+  frozen.source = {{kOddName, "", 1, 2, StoredType::u8, true},
+                   Quantization{{"scale", "", 3, 4, StoredType::bf16}, {"zero", "z.bin", 5, 6, StoredType::i16, true}, 10, 7, 8, 9}};
   graph.parameters = {plain, frozen};
 }
 
@@ -110,13 +113,42 @@ TEST(Text, PrintsTheSameAfterParsing) {
   EXPECT_EQ(print_graph(parse_graph(text)), text);
 }
 
+// Every integer type with the ends of its range; an element that its type cannot hold is refused where it stands.
+TEST(Text, IntegersAreWrittenAsTheyAre) {
+  Graph graph;
+  for (const DType dtype : {DType::i8, DType::u8, DType::i16, DType::u16, DType::i32, DType::u32, DType::i64, DType::u64}) {
+    HostTensor ends(dtype, {2});
+    visit_dtype(dtype, [&](auto zero) {
+      using Limits = std::numeric_limits<decltype(zero)>;
+      ends.mutable_as<decltype(zero)>()[0] = Limits::min();
+      ends.mutable_as<decltype(zero)>()[1] = Limits::max();
+    });
+    const std::string name(dtype_name(dtype));
+    graph.outputs[name] = add_constant(graph, name, ends);
+  }
+  const std::string text = print_graph(graph);
+  EXPECT_THAT(text, HasSubstr(" 0 18446744073709551615"));
+  EXPECT_THAT(text, HasSubstr(" -128 127"));
+  const Graph after = parse_graph(text);
+  for (size_t i = 0; i < graph.values.size(); ++i)
+    EXPECT_TRUE(after.value(after.find(graph.values[i].name)).constant == graph.values[i].constant) << graph.values[i].name;
+  std::string wide = text;
+  wide.replace(wide.find(" -128 127"), 9, " -128 128");
+  try {
+    parse_graph(wide);
+    ADD_FAILURE() << "128 was read as int8";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("128 lies outside -128 … 127"));
+  }
+}
+
 TEST(Text, KeepsEveryField) {
   const Graph before = full_graph();
   const Graph after = parse_graph(print_graph(before));
   ASSERT_EQ(after.parameters.size(), 2u);
   EXPECT_EQ(after.parameters[0].source.file, "model.onnx.data");
   EXPECT_EQ(after.parameters[0].source.offset, 4096);
-  EXPECT_EQ(after.parameters[0].source.dtype, DType::f64);
+  EXPECT_EQ(after.parameters[0].source.type, StoredType::f64);
   EXPECT_TRUE(after.parameters[0].aliases.at(0).transposed);
   EXPECT_EQ(after.parameters[0].split_uses, before.parameters[0].split_uses);
   EXPECT_EQ(after.parameters[0].role_reason, before.parameters[0].role_reason);
