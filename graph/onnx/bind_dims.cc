@@ -112,6 +112,10 @@ void report_unbound(const OnnxGraph& graph, BoundDims& out) {
     }
 }
 
+std::vector<OnnxValueInfo>::const_iterator find_input(const OnnxGraph& graph, const std::string& name) {
+  return std::find_if(graph.inputs.begin(), graph.inputs.end(), [&](const OnnxValueInfo& input) { return input.name == name; });
+}
+
 void check_names(const OnnxGraph& graph, const ImportOptions& options, const std::string& labels, BoundDims& out) {
   for (const auto& [name, value] : options.dims) {
     if (carriers(graph, name).empty())
@@ -120,8 +124,7 @@ void check_names(const OnnxGraph& graph, const ImportOptions& options, const std
       out.problems.push_back(fmt::format("--dim {}={}: a dimension must be positive", name, value));
   }
   for (const auto& [name, axis] : options.sample_axes) {
-    const auto found =
-        std::find_if(graph.inputs.begin(), graph.inputs.end(), [&](const OnnxValueInfo& input) { return input.name == name; });
+    const auto found = find_input(graph, name);
     if (found == graph.inputs.end() && !name.empty() && name == labels) continue;
     if (found == graph.inputs.end())
       out.problems.push_back(fmt::format("--sample-axis {}: the model has no such input", name));
@@ -141,8 +144,10 @@ bool is_item(const std::string& name, const std::string& sequence) { return name
 // The symbols of inputs that are constants are their sizes.
 void bind_constants(const OnnxGraph& graph, const ImportOptions& options, BoundDims& out) {
   for (const auto& [name, value] : options.bind) {
-    const auto input = std::find_if(graph.inputs.begin(), graph.inputs.end(),
-                                    [&](const auto& i) { return i.name == name || (i.item_type != 0 && is_item(name, i.name)); });
+    const auto meant = [&, wanted = name](const OnnxValueInfo& i) {
+      return i.name == wanted || (i.item_type != 0 && is_item(wanted, i.name));
+    };
+    const auto input = std::find_if(graph.inputs.begin(), graph.inputs.end(), meant);
     if (input != graph.inputs.end() && input->item_type != 0) continue;
     if (input == graph.inputs.end()) {
       out.problems.push_back(fmt::format("--bind {}: the model has no such input", name));

@@ -57,9 +57,9 @@ class Joiner {
  private:
   void check_map() const {
     for (const auto& [input, output] : map_) {
-      const auto refuse = [&](const char* what, const std::string& name, const std::vector<std::string>& known) {
+      const auto refuse = [&, from = input, to = output](const char* what, const std::string& name, const std::vector<std::string>& known) {
         const std::string close = nearest(name, known);
-        throw Error(fmt::format("--loss-map {}={}: '{}' is no {}; {}there is {}", input, output, name, what,
+        throw Error(fmt::format("--loss-map {}={}: '{}' is no {}; {}there is {}", from, to, name, what,
                                 close.empty() ? "" : fmt::format("did you mean '{}'? ", close), fmt::join(known, ", ")));
       };
       if (!find_value(loss_.graph.inputs, input)) refuse("input of the loss model", input, names_of(loss_.graph.inputs));

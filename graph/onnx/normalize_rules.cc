@@ -92,6 +92,12 @@ void old_broadcast(OldNode& old) {
   modern(old);
 }
 
+// Operands are broadcast as before, whether the attribute says so or not. The converter would look at shapes that need not be known.
+void gemm(OldNode& old) {
+  drop(old.node, "broadcast");
+  modern(old);
+}
+
 struct TypeName {
   std::string_view name;
   onnx::TensorProto::DataType type;
@@ -227,6 +233,7 @@ constexpr Rule kRules[] = {
     {"LpPool", 1, 1, lp_pool},
     {"GlobalLpPool", 1, 1, lp_pool},
     {"Concat", 1, 3, concat},
+    {"Gemm", 1, 6, gemm},
     {"Add", 1, 6, old_broadcast},
     {"Sub", 1, 6, old_broadcast},
     {"Mul", 1, 6, old_broadcast},

@@ -2,7 +2,7 @@
 // Mutations of tensors: their data fits their shape and type again afterwards, as the importer looks at nothing else otherwise.
 #include <onnx/onnx_pb.h>
 
-#include "tests/fuzz/choice.h"
+#include "tests/fuzz/libfuzzer/choice.h"
 
 namespace zeroplan {
 

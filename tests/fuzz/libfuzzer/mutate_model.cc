@@ -1,10 +1,10 @@
-#include "tests/fuzz/mutate_model.h"
+#include "tests/fuzz/libfuzzer/mutate_model.h"
 
 #include <onnx/onnx_pb.h>
 
 #include "base/random.h"
-#include "tests/fuzz/mutate_node.h"
-#include "tests/fuzz/mutate_tensor.h"
+#include "tests/fuzz/libfuzzer/mutate_node.h"
+#include "tests/fuzz/libfuzzer/mutate_tensor.h"
 
 namespace zeroplan {
 namespace {

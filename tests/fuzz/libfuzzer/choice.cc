@@ -1,4 +1,4 @@
-#include "tests/fuzz/choice.h"
+#include "tests/fuzz/libfuzzer/choice.h"
 
 #include <limits>
 

@@ -1,8 +1,8 @@
-#include "tests/fuzz/mutate_node.h"
+#include "tests/fuzz/libfuzzer/mutate_node.h"
 
 #include <onnx/defs/schema.h>
 
-#include "tests/fuzz/mutate_tensor.h"
+#include "tests/fuzz/libfuzzer/mutate_tensor.h"
 
 namespace zeroplan {
 namespace {

@@ -1,5 +1,5 @@
 // The fuzz target that compiles a forward plan.
-#include "tests/fuzz/run_input.h"
+#include "tests/fuzz/libfuzzer/run_input.h"
 #include "tests/fuzz/targets.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,9 +1,9 @@
-#include "tests/fuzz/run_input.h"
+#include "tests/fuzz/libfuzzer/run_input.h"
 
 #include <fstream>
 
 #include "base/temporary_folder.h"
-#include "tests/fuzz/mutate_model.h"
+#include "tests/fuzz/libfuzzer/mutate_model.h"
 
 namespace zeroplan {
 

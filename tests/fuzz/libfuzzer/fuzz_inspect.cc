@@ -1,5 +1,5 @@
 // The fuzz target that imports for training.
-#include "tests/fuzz/run_input.h"
+#include "tests/fuzz/libfuzzer/run_input.h"
 #include "tests/fuzz/targets.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

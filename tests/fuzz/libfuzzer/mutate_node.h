@@ -2,7 +2,7 @@
 // Mutations of nodes: operators exchanged, attributes and edges changed, nodes copied and dropped.
 #include <onnx/onnx_pb.h>
 
-#include "tests/fuzz/choice.h"
+#include "tests/fuzz/libfuzzer/choice.h"
 
 namespace zeroplan {
 

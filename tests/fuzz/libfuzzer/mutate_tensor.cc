@@ -1,4 +1,4 @@
-#include "tests/fuzz/mutate_tensor.h"
+#include "tests/fuzz/libfuzzer/mutate_tensor.h"
 
 #include <cstring>
 
