@@ -23,9 +23,9 @@ struct TypeRow {
   const char* name;
 };
 constexpr TypeRow kTypes[] = {
-    {NpyType::f4, DType::f32, "f4", "float32"}, {NpyType::f8, DType::f64, "f8", "float64"}, {NpyType::i1, DType::i8, "i1", "int8"},
-    {NpyType::i2, DType::i16, "i2", "int16"},   {NpyType::i4, DType::i32, "i4", "int32"},   {NpyType::i8, DType::i64, "i8", "int64"},
-    {NpyType::u1, DType::u8, "u1", "uint8"},    {NpyType::u2, DType::u16, "u2", "uint16"},  {NpyType::u4, DType::u32, "u4", "uint32"},
+    {NpyType::f4, DType::f32, "f4", "float32"}, {NpyType::f8, DType::f64, "f8", "float64"},  {NpyType::i1, DType::i8, "i1", "int8"},
+    {NpyType::i2, DType::i16, "i2", "int16"},   {NpyType::i4, DType::i32, "i4", "int32"},    {NpyType::i8, DType::i64, "i8", "int64"},
+    {NpyType::u1, DType::u8, "u1", "uint8"},    {NpyType::u2, DType::u16, "u2", "uint16"},   {NpyType::u4, DType::u32, "u4", "uint32"},
     {NpyType::u8, DType::u64, "u8", "uint64"},  {NpyType::b1, DType::boolean, "b1", "bool"},
 };
 
@@ -110,8 +110,8 @@ std::string header_of(const HostTensor& values) {
   const TypeRow& type = row([&](const TypeRow& r) { return r.dtype == values.dtype(); });
   std::string shape;
   for (const int64_t dim : values.shape()) shape += fmt::format("{}, ", dim);
-  std::string text = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}), }}",
-                                 dtype_bytes(type.dtype) == 1 ? '|' : '<', type.descr, shape);
+  std::string text = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}), }}", dtype_bytes(type.dtype) == 1 ? '|' : '<',
+                                 type.descr, shape);
   text.append(kAlignment - (kPrefix + text.size() + 1) % kAlignment, ' ');
   text += '\n';
   const auto length = static_cast<uint16_t>(text.size());

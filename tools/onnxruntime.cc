@@ -93,8 +93,7 @@ std::map<std::string, HostTensor> run_onnxruntime(const std::string& python, con
   const Finished finished = run_python(python, kRun, arguments, own.path());
   if (finished.code != 0) throw Error(fmt::format("ONNX Runtime cannot run {}: {}", model, last_line(finished.output)));
   std::map<std::string, HostTensor> results;
-  for (size_t i = 0; i < outputs.size(); ++i)
-    results[outputs[i]] = NpyFile(own.file(fmt::format("{}.npy", i))).tensor().cast(DType::f64);
+  for (size_t i = 0; i < outputs.size(); ++i) results[outputs[i]] = NpyFile(own.file(fmt::format("{}.npy", i))).tensor().cast(DType::f64);
   return results;
 }
 

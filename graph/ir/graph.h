@@ -42,7 +42,7 @@ struct BatchStatistics {
 
 struct Graph {
   std::deque<Value> values;  // references to them hold while others are added
-  std::vector<Node> nodes;  // execution order within each program; programs in enum order
+  std::vector<Node> nodes;   // execution order within each program; programs in enum order
   std::vector<Parameter> parameters;
   std::vector<Unit> units;
   std::vector<ValueId> inputs;             // ValueKind::input

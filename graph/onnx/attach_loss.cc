@@ -83,10 +83,10 @@ class Attachment {
   }
 
   [[noreturn]] void refuse_weights() const {
-    throw Error(
-        fmt::format("--sample-weight: the loss ends in node '{}', which is neither a mean nor a sum of terms that each belong to one sample{}; "
-                    "leave the option out, or let the model read the weights itself",
-                    origin_, conflict_.empty() ? "" : ": " + conflict_));
+    throw Error(fmt::format(
+        "--sample-weight: the loss ends in node '{}', which is neither a mean nor a sum of terms that each belong to one sample{}; "
+        "leave the option out, or let the model read the weights itself",
+        origin_, conflict_.empty() ? "" : ": " + conflict_));
   }
 
   [[noreturn]] void refuse() const {

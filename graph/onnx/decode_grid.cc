@@ -104,7 +104,9 @@ class TapSum {
   }
 
  private:
-  std::optional<Term> weight_of(const Tap& tap) const { return tap.weight ? std::optional(tap.weight->cast(table_.dtype())) : std::nullopt; }
+  std::optional<Term> weight_of(const Tap& tap) const {
+    return tap.weight ? std::optional(tap.weight->cast(table_.dtype())) : std::nullopt;
+  }
 
   // As deep as there are axes.
   void add_terms(size_t axis, const Tap& so_far) {

@@ -11,7 +11,8 @@
 namespace zeroplan {
 
 Term filled(FoldingBuilder& build, int64_t count, double value, DType dtype) {
-  return {build, build.add(OpKind::fill, {}, {{Attr::value, value}, {Attr::shape, Shape{count}}, {Attr::dtype, std::string(dtype_name(dtype))}})};
+  return {build,
+          build.add(OpKind::fill, {}, {{Attr::value, value}, {Attr::shape, Shape{count}}, {Attr::dtype, std::string(dtype_name(dtype))}})};
 }
 
 Term absolute_power(Term x, double p) {

@@ -139,9 +139,7 @@ void max_unpool(DecodeContext& c) {
   const int64_t count = elements(c.shape(0));
   const Attributes table = {{Attr::axis, int64_t{0}}, {Attr::shape, Shape{elements(inferred)}}};
   const Term x = term(c, 0).reshape({count}), indices = term(c, 1).reshape({count});
-  const auto placed = [&](Term values) {
-    return Term(c.build, c.build.add(OpKind::gather_grad, {values.id(), indices.id()}, table));
-  };
+  const auto placed = [&](Term values) { return Term(c.build, c.build.add(OpKind::gather_grad, {values.id(), indices.id()}, table)); };
   const Term sums = placed(x), times = placed(x.number(1).broadcast({count}));
   const Term y = (sums / maximum(times, 1)).reshape(inferred);
   const std::vector<int64_t> wanted = c.has(2) ? c.ints(2, "output_shape") : inferred;

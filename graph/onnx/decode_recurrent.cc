@@ -106,9 +106,7 @@ class Unrolled {
     return c_.has(input) ? item(term(c_, input), batch_first_ ? 1 : 0, d) : x_.number(0).broadcast({batch_, hidden_});
   }
 
-  RecurrentState read_state(int64_t d) {
-    return {initial(5, d), kind_.cell_state ? std::optional(initial(6, d)) : std::nullopt};
-  }
+  RecurrentState read_state(int64_t d) { return {initial(5, d), kind_.cell_state ? std::optional(initial(6, d)) : std::nullopt}; }
 
   Direction run(const RecurrentLayer& layer, const RecurrentState& first, bool reversed) {
     Term gates = matmul(x_, layer.input_weight);

@@ -10,9 +10,9 @@
 #include "base/decimal.h"
 #include "base/error.h"
 #include "graph/onnx/decode.h"
-#include "graph/onnx/unroll_limit.h"
 #include "graph/onnx/resize_table.h"
 #include "graph/onnx/take.h"
+#include "graph/onnx/unroll_limit.h"
 
 namespace zeroplan {
 namespace {

@@ -103,7 +103,8 @@ Decoder find_decoder(const OnnxNode& node) {
   return found == table.end() ? Decoder{} : found->second;
 }
 
-std::vector<ValueId> decode_as(DecodeContext& c, const std::string& op, std::vector<ValueId> inputs, std::vector<OnnxAttribute> attributes) {
+std::vector<ValueId> decode_as(DecodeContext& c, const std::string& op, std::vector<ValueId> inputs,
+                               std::vector<OnnxAttribute> attributes) {
   OnnxNode node = c.node;
   node.op = op;
   node.domain.clear();

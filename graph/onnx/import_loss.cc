@@ -99,9 +99,10 @@ ValueId LossImport::weight_input() {
     const Value& value = graph_.value(known);
     if (value.kind == ValueKind::input && is_floating(value.dtype) && value.shape == Shape{dims_.samples} && axis_of(name) == 0)
       return known;
-    throw Error(fmt::format("--sample-weight: '{}' is a value of the model, and no input of one floating-point number for each sample; "
-                            "choose another name, which is that of the data's file",
-                            name));
+    throw Error(
+        fmt::format("--sample-weight: '{}' is a value of the model, and no input of one floating-point number for each sample; "
+                    "choose another name, which is that of the data's file",
+                    name));
   }
   Value value;
   value.name = name;

@@ -12,6 +12,8 @@
 namespace zeroplan {
 
 struct LossForm {
+  static LossForm of_sum(ValueId sum, std::string description, const std::string& origin);  // with no divisor
+
   enum class Divisor : uint8_t {
     none,      // a final sum
     constant,  // `full`, for a micro-batch whose samples all count

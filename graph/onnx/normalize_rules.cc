@@ -172,7 +172,8 @@ void dropout(OldNode& old) {
 }
 
 void recurrent(OldNode& old) {
-  if (int_attribute(old.node, "output_sequence", 1) == 0 && old.opset < 7 && find_attribute(old.node, "output_sequence") && old.node.output_size() > 0)
+  if (int_attribute(old.node, "output_sequence", 1) == 0 && old.opset < 7 && find_attribute(old.node, "output_sequence") &&
+      old.node.output_size() > 0)
     old.node.set_output(0, "");
   drop(old.node, "output_sequence");
   modern(old);

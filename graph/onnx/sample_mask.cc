@@ -56,8 +56,7 @@ ValueId SampleMask::count(DType dtype) {
     each = build_.cast(valid(), dtype);
   else if (const ValueId valid = this->valid(); valid != kNone)
     each = build_.add(OpKind::where, {valid, weights_, build_.scalar(0, build_.dtype(weights_))});
-  return build_.add(OpKind::reduce_sum, {build_.cast(each, dtype)},
-                    {{Attr::axes, std::vector<int64_t>{0}}, {Attr::keepdims, int64_t{0}}});
+  return build_.add(OpKind::reduce_sum, {build_.cast(each, dtype)}, {{Attr::axes, std::vector<int64_t>{0}}, {Attr::keepdims, int64_t{0}}});
 }
 
 bool is_sample_mask(const Graph& graph, ValueId id, ValueId input) {

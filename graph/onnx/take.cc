@@ -50,8 +50,7 @@ Term take(Term x, int64_t axis, const std::vector<int64_t>& places) {
   to[axis] = static_cast<int64_t>(places.size());
   const int64_t many = repeats(places, from[axis]);
   if (many == 1) return x;
-  if (evenly_spaced(places))
-    return part(x, axis, places.empty() ? 0 : places[0], to[axis], places.size() < 2 ? 1 : places[1] - places[0]);
+  if (evenly_spaced(places)) return part(x, axis, places.empty() ? 0 : places[0], to[axis], places.size() < 2 ? 1 : places[1] - places[0]);
   if (many > 1 && from.size() < kMaxRank) {
     Shape apart = from;
     apart.insert(apart.begin() + axis + 1, 1);

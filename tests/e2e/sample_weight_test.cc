@@ -97,8 +97,8 @@ TEST(SampleWeight, EvaluationIsWeightedToo) {
 
 TEST(SampleWeight, IsAnOptionOfTheProgram) {
   const TinyCase tiny = weighted_mean(kWeights);
-  const std::string train = fmt::format("{} train {} --batch 4 --data {} --steps 1 --sample-weight ", kProgram, tiny.model(),
-                                        tiny.data_folder());
+  const std::string train =
+      fmt::format("{} train {} --batch 4 --data {} --steps 1 --sample-weight ", kProgram, tiny.model(), tiny.data_folder());
   EXPECT_EQ(run_command(train + "often").code, 0);
   const Outcome outcome = run_command(train + "seldom");
   EXPECT_NE(outcome.code, 0);

@@ -80,8 +80,7 @@ TEST_P(ExportedModel, TheFileComputesTheTrainedLoss) {
       values[input.value] = data[input.name];
       continue;
     }
-    data[input.name] =
-        first_rows(std::string(kSourceFolder) + "/tests/models/" + GetParam().name + "/data/" + input.name + ".npy", 8);
+    data[input.name] = first_rows(std::string(kSourceFolder) + "/tests/models/" + GetParam().name + "/data/" + input.name + ".npy", 8);
     values[input.value] = data[input.name];
   }
   for (size_t i = 0; i < before.graph.values.size(); ++i) {

@@ -238,7 +238,8 @@ TEST(SampleWeight, NeedsSamplesApart) {
   EXPECT_THAT(message([&] { import_model(path, options); }), testing::AllOf(HasSubstr("--sample-weight"), HasSubstr("node_rest")));
   options = options_of(kCases[0], 4, 1);
   options.sample_weight = "w";
-  EXPECT_THAT(message([&] { import_model(model_of(kCases[0]).save(folder / "m.onnx"), options); }), HasSubstr("'w' is a value of the model"));
+  EXPECT_THAT(message([&] { import_model(model_of(kCases[0]).save(folder / "m.onnx"), options); }),
+              HasSubstr("'w' is a value of the model"));
 }
 
 // A divisor that is the same in each micro-batch makes no mean: the sum over samples stays one.
