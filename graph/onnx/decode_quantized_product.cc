@@ -93,7 +93,7 @@ void quantised_conv(DecodeContext& c) {
   const Term x_scale = per_tensor(term(c, 1), c.shape(0), "scale"), w_scale = term(c, 4);
   const bool one = elements(w_scale.shape()) == 1;
   if (!one && w_scale.shape() != Shape{c.shape(3)[0]}) misfit(w_scale, c.shape(3), "scale");
-  const auto channels = [&](Term numbers) { return Term(c.build, per_channel(c, numbers.id(), c.rank(0))); };
+  const auto channels = [&](Term numbers) { return per_channel(numbers, c.rank(0)); };
   Term sums = window_sums(c, 0, 2, 3, 5);
   if (c.has(8)) sums = sums + channels(whole_numbers(term(c, 8), DType::f64));
   requantise(c, sums, x_scale * (one ? w_scale.reshape({}) : channels(w_scale)));

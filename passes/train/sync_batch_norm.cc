@@ -3,6 +3,7 @@
 #include "base/counted.h"
 #include "base/error.h"
 #include "graph/ops/normalized_channels.h"
+#include "graph/ops/op_def.h"
 #include "passes/edit/graph_edits.h"
 #include "passes/passes.h"
 
