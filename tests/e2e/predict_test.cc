@@ -81,8 +81,7 @@ TEST_F(Predict, AnOutputNamedWithASlashIsAFileOfTheFolder) {
   EXPECT_THAT(run_command(command).output, HasSubstr("name the same file"));
   const Outcome outcome = run_command(command + " --output /scale:0");
   ASSERT_EQ(outcome.code, 0) << outcome.output;
-  Shape shape;
-  EXPECT_NEAR(floats(out_.file("_scale:0.npy"), shape).at(1), 2 * random_tensor({3, 2}, 4).get(1), 1e-6);
+  EXPECT_NEAR(NpyFile(out_.file("_scale:0.npy")).tensor().get(1), 2 * random_tensor({3, 2}, 4).get(1), 1e-6);
 }
 
 TEST_F(Predict, RefusesWhatItDoesNotKnow) {
