@@ -18,8 +18,6 @@ bool named_like_parameter(const std::string& name) {
   return name.find('.') != std::string::npos && (ends("weight") || ends("bias"));
 }
 
-// Role of a name of the original model: by the exporter's signature, else by the kind of the untouched tensor, else by its looks.
-
 void by_folding(const ExporterMetadata& m, const std::vector<std::string>& sources, Candidate& c) {
   std::vector<std::string> parameters;
   for (const std::string& source : sources) {
@@ -126,6 +124,7 @@ void decide(const OnnxModel& model, WeightFiles& files, const UseMap& uses, cons
 
 }  // namespace
 
+// By the exporter's signature, else by the kind of the untouched tensor, else by the looks of its name.
 Role source_role(const ExporterMetadata& m, const std::string& source) {
   const auto signed_kind = m.target_kind.find(source);
   if (signed_kind != m.target_kind.end()) return signed_kind->second == "PARAMETER" ? Role::parameter : Role::buffer;

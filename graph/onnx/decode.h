@@ -44,12 +44,14 @@ class DecodeContext {
   double number(int i, std::string_view what) const;
   int64_t integer(int i, std::string_view what) const;
 
-  int64_t attr_int(const char* name, int64_t otherwise) const;
+  int64_t attr_int(const char* name, int64_t otherwise) const { return node.integer(name, otherwise); }
   double attr_float(const char* name, double otherwise) const;
   std::string attr_string(const char* name, const std::string& otherwise) const;
   std::vector<int64_t> attr_ints(const char* name) const;                 // empty where absent
   int64_t axis(const char* name, int64_t otherwise, int64_t rank) const;  // normalised
   int attr_type(const char* name, int otherwise) const;                   // TensorProto.DataType
+  // The type in the graph of what has that type in ONNX; where there is none, an Error that begins with `what`.
+  DType dtype_of(int type, std::string_view what) const;
 
  private:
   std::vector<ValueId> inputs_, outputs_;

@@ -10,11 +10,6 @@
 namespace zeroplan {
 namespace {
 
-template <OpKind op>
-void unary(DecodeContext& c) {
-  result(c, apply(op, term(c, 0)));
-}
-
 void relu(DecodeContext& c) {
   const Term x = term(c, 0);
   result(c, is_floating(x.dtype()) ? apply(OpKind::relu, x) : maximum(x, 0));

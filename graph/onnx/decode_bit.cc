@@ -14,11 +14,6 @@ void bit_shift(DecodeContext& c) {
   result(c, apply(direction == "LEFT" ? OpKind::shift_left : OpKind::shift_right, term(c, 0), term(c, 1)));
 }
 
-template <OpKind op>
-void bitwise(DecodeContext& c) {
-  result(c, apply(op, term(c, 0), term(c, 1)));
-}
-
 void bitwise_not(DecodeContext& c) {
   const Term x = term(c, 0);
   if (is_floating(x.dtype())) throw Error(fmt::format("its input is {}; it takes integers", onnx_type_name(onnx_type(x.dtype()))));
@@ -29,9 +24,9 @@ void bitwise_not(DecodeContext& c) {
 
 void add_bit_decoders(DecoderTable& t) {
   t["BitShift"] = bit_shift;
-  t["BitwiseAnd"] = bitwise<OpKind::bit_and>;
-  t["BitwiseOr"] = bitwise<OpKind::bit_or>;
-  t["BitwiseXor"] = bitwise<OpKind::bit_xor>;
+  t["BitwiseAnd"] = binary<OpKind::bit_and>;
+  t["BitwiseOr"] = binary<OpKind::bit_or>;
+  t["BitwiseXor"] = binary<OpKind::bit_xor>;
   t["BitwiseNot"] = bitwise_not;
 }
 

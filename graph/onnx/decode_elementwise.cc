@@ -1,22 +1,8 @@
 // Unary, binary and ternary elementwise operators, casts, and their close relatives.
-#include <fmt/format.h>
-
-#include "base/error.h"
 #include "graph/onnx/quantize.h"
-#include "graph/onnx/tensor_data.h"
 
 namespace zeroplan {
 namespace {
-
-template <OpKind op>
-void unary(DecodeContext& c) {
-  c.out(0, c.build.add(op, {c.in(0)}));
-}
-
-template <OpKind op>
-void binary(DecodeContext& c) {
-  c.out(0, c.build.add(op, {c.in(0), c.in(1)}));
-}
 
 // Max, Min, Sum, Mean take any number of operands.
 template <OpKind op>
@@ -59,14 +45,8 @@ void power(DecodeContext& c) {
   c.out(0, c.build.add(OpKind::pow, {c.in(0), exponent}));
 }
 
-DType wanted_type(DecodeContext& c, int type) {
-  const auto dtype = graph_dtype(type, c.precision);
-  if (!dtype) throw Error(fmt::format("it casts to {}, which is not supported", onnx_type_name(type)));
-  return *dtype;
-}
-
 void cast(DecodeContext& c) {
-  const DType to = wanted_type(c, c.attr_type("to", 0));
+  const DType to = c.dtype_of(c.attr_type("to", 0), "it casts to");
   const bool from_integers = is_floating(to) && !is_floating(c.build.dtype(c.in(0)));
   c.out(0, from_integers ? whole_numbers({c.build, c.in(0)}, to).id() : c.build.cast(c.in(0), to));
 }

@@ -34,10 +34,7 @@ bool makes_any(const OnnxNode& node, const std::vector<std::string>& names) {
   return std::find_first_of(node.outputs.begin(), node.outputs.end(), names.begin(), names.end()) != node.outputs.end();
 }
 
-ValueId filled_like(Builder& build, ValueId x, double value) {
-  return build.add(OpKind::fill, {},
-                   {{Attr::value, value}, {Attr::shape, build.shape(x)}, {Attr::dtype, std::string(dtype_name(build.dtype(x)))}});
-}
+ValueId filled_like(Builder& build, ValueId x, double value) { return build.filled(value, build.shape(x), build.dtype(x)); }
 
 // Gradients of `y` for each of `leaves`.
 std::vector<ValueId> gradients(Graph& graph, const std::string& origin, ValueId y, const std::vector<ValueId>& leaves) {

@@ -16,13 +16,6 @@ std::vector<OnnxAttribute> without(const std::vector<OnnxAttribute>& attributes,
   return rest;
 }
 
-OnnxAttribute integer(const char* name, int64_t value) {
-  OnnxAttribute a;
-  a.name = name;
-  a.i = value;
-  return a;
-}
-
 // The second operand's axes are those of the first from `axis` on.
 void aligned(DecodeContext& c) {
   const int64_t axis = c.axis("axis", 0, c.rank(0));
@@ -50,7 +43,7 @@ void hardmax(DecodeContext& c) {
   const auto rank = static_cast<int64_t>(shape.size());
   const int64_t axis = c.attr_int("axis", 1) == rank ? rank : c.axis("axis", 1, rank);
   const Shape flat = {elements(Shape(shape.begin(), shape.begin() + axis)), elements(Shape(shape.begin() + axis, shape.end()))};
-  const ValueId y = decode_as(c, c.node.op, {c.build.reshape(c.in(0), flat)}, {integer("axis", 1)})[0];
+  const ValueId y = decode_as(c, c.node.op, {c.build.reshape(c.in(0), flat)}, {integer_attribute("axis", 1)})[0];
   c.out(0, c.build.reshape(y, shape));
 }
 

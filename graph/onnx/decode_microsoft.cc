@@ -60,11 +60,8 @@ void skip_norm(DecodeContext& c, const char* norm, std::vector<ValueId> factors,
   Term sum = term(c, 0) + term(c, 1);
   if (c.has(bias)) sum = sum + term(c, bias);
   factors.insert(factors.begin(), sum.id());
-  OnnxAttribute axis;
-  axis.name = "axis";
-  axis.i = -1;
   if (c.wants(1) || c.wants(2)) throw Error("its statistics are not supported; leave outputs 1 and 2 out");
-  standard(c, norm, std::move(factors), {axis});
+  standard(c, norm, std::move(factors), {integer_attribute("axis", -1)});
   result(c, sum, 3);
 }
 
@@ -106,12 +103,7 @@ void broadcast_gradient_args(DecodeContext& c) {
 // The ignored label is an input here.
 void cross_entropy_internal(DecodeContext& c) {
   std::vector<OnnxAttribute> more;
-  if (c.has(3)) {
-    OnnxAttribute ignored;
-    ignored.name = "ignore_index";
-    ignored.i = c.integer(3, "ignore_index");
-    more.push_back(ignored);
-  }
+  if (c.has(3)) more.push_back(integer_attribute("ignore_index", c.integer(3, "ignore_index")));
   std::vector<ValueId> inputs = operands(c);
   inputs.resize(c.has(2) ? 3 : 2);
   standard(c, "SoftmaxCrossEntropyLoss", std::move(inputs), std::move(more));

@@ -10,12 +10,6 @@
 namespace zeroplan {
 namespace {
 
-// dy and x, or y.
-template <OpKind op>
-void elementwise_grad(DecodeContext& c) {
-  c.out(0, c.build.add(op, {c.in(0), c.in(1)}));
-}
-
 Term gelu_gradient(Term dy, Term x, bool tanh) {
   return {dy.build(), dy.build().add(OpKind::gelu_grad, {dy.id(), x.id()}, {{Attr::approximate, int64_t{tanh}}})};
 }
@@ -122,9 +116,10 @@ void cross_entropy_grad(DecodeContext& c) {
 
 void add_microsoft_gradients(DecoderTable& t) {
   const auto add = [&](const std::string& op, Decoder decoder) { t[kMicrosoft + op] = decoder; };
-  add("ReluGrad", elementwise_grad<OpKind::relu_grad>);
-  add("SigmoidGrad", elementwise_grad<OpKind::sigmoid_grad>);
-  add("TanhGrad", elementwise_grad<OpKind::tanh_grad>);
+  // dy and x, or y
+  add("ReluGrad", binary<OpKind::relu_grad>);
+  add("SigmoidGrad", binary<OpKind::sigmoid_grad>);
+  add("TanhGrad", binary<OpKind::tanh_grad>);
   add("GeluGrad", gelu_grad<false>);
   add("FastGeluGrad", gelu_grad<true>);
   add("BiasGeluGrad_dX", bias_gelu_grad<false>);

@@ -38,7 +38,7 @@ Term flat_factor(DecodeContext& c, int input, const Rows& r) {
 }
 
 // One factor for each column, where the node's own comes later.
-Term ones(DecodeContext& c, const Rows& r) { return filled(c.build, r.columns, 1, c.build.dtype(c.in(0))); }
+Term ones(DecodeContext& c, const Rows& r) { return {c.build, c.build.filled(1, {r.columns}, c.build.dtype(c.in(0)))}; }
 
 // Mean and inverse deviation as outputs: formulas of their own, through which gradients go.
 void statistics(DecodeContext& c, const Rows& r, double epsilon) {

@@ -10,22 +10,6 @@
 
 namespace zeroplan {
 
-Term filled(FoldingBuilder& build, int64_t count, double value, DType dtype) {
-  return {build,
-          build.add(OpKind::fill, {}, {{Attr::value, value}, {Attr::shape, Shape{count}}, {Attr::dtype, std::string(dtype_name(dtype))}})};
-}
-
-Term absolute_power(Term x, double p) {
-  if (p == 2) return x * x;
-  return p == 1 ? abs(x) : pow(abs(x), p);
-}
-
-Term power_root(Term sum, double p) {
-  if (p == 1) return sum;
-  const Term positive = sum > 0, safe = where(positive, sum, 1);
-  return where(positive, p == 2 ? sqrt(safe) : pow(safe, 1 / p), 0);
-}
-
 namespace {
 
 // x · scale + shift with both [C].
@@ -78,9 +62,9 @@ Term normalized_rows(DecodeContext& c, int64_t rows) {
   const Term x = term(c, 0);
   const Shape shape = x.shape();
   const int64_t columns = elements(shape) / std::max<int64_t>(rows, 1);
-  const Term ones = filled(c.build, columns, 1, x.dtype());
+  const ValueId ones = c.build.filled(1, {columns}, x.dtype());
   const Attributes attributes = {{Attr::epsilon, c.attr_float("epsilon", 1e-5)}};
-  return Term(c.build, c.build.add(OpKind::layer_norm, {x.reshape({rows, columns}).id(), ones.id()}, attributes)).reshape(shape);
+  return Term(c.build, c.build.add(OpKind::layer_norm, {x.reshape({rows, columns}).id(), ones}, attributes)).reshape(shape);
 }
 
 void instance_norm(DecodeContext& c) {

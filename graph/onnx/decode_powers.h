@@ -1,5 +1,5 @@
 #pragma once
-// Sums of powers, for p-norms, and equal factors. Only decoders include this.
+// Sums of powers, for p-norms. Only decoders include this.
 #include "graph/onnx/terms.h"
 
 namespace zeroplan {
@@ -8,7 +8,5 @@ namespace zeroplan {
 Term absolute_power(Term x, double p);
 // sum^(1/p), with the gradient 0 where the sum is 0.
 Term power_root(Term sum, double p);
-// [count], a constant where it is small.
-Term filled(FoldingBuilder& build, int64_t count, double value, DType dtype);
 
 }  // namespace zeroplan

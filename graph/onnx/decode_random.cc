@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "graph/onnx/tensor_data.h"
 #include "graph/onnx/terms.h"
+#include "graph/ops/op_def.h"
 
 namespace zeroplan {
 namespace {
@@ -24,16 +24,13 @@ int64_t next_key(const DecodeContext& c, const char* purpose) {
 
 Term uniform(DecodeContext& c, const Shape& shape, DType dtype, const char* purpose = "") {
   return {c.build, c.build.add(OpKind::random_uniform, {},
-                               {{Attr::shape, shape}, {Attr::dtype, std::string(dtype_name(dtype))}, {Attr::key, next_key(c, purpose)}})};
+                               {{Attr::shape, shape}, {Attr::dtype, dtype_value(dtype)}, {Attr::key, next_key(c, purpose)}})};
 }
 
 // Attribute dtype, else that of the operand.
 DType wanted_type(DecodeContext& c, DType otherwise) {
   const int type = c.attr_type("dtype", 0);
-  if (type == 0) return otherwise;
-  const auto dtype = graph_dtype(type, c.precision);
-  if (!dtype) throw Error(fmt::format("it gives {}, which is not supported", onnx_type_name(type)));
-  return *dtype;
+  return type == 0 ? otherwise : c.dtype_of(type, "it gives");
 }
 
 void random_uniform(DecodeContext& c, const Shape& shape, DType dtype) {

@@ -1,9 +1,12 @@
 // ScatterElements, ScatterND, Col2Im.
+#include <limits>
+
 #include <fmt/format.h>
 
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/extent.h"
+#include "graph/onnx/decode_windows.h"
 #include "graph/onnx/take.h"
 
 namespace zeroplan {
@@ -45,13 +48,6 @@ void scatter_nd(DecodeContext& c) {
   result(c, scatter(c, rows, linear, updates).reshape(data));
 }
 
-std::vector<int64_t> attribute_or(const DecodeContext& c, const char* name, size_t count, int64_t otherwise) {
-  std::vector<int64_t> values = c.attr_ints(name);
-  if (values.empty()) values.assign(count, otherwise);
-  if (values.size() != count) throw Error(fmt::format("{} has {} entries, expected {}", name, values.size(), count));
-  return values;
-}
-
 // How the blocks of one axis lie in the image.
 struct Windows {
   int64_t image, block, stride, dilation, pad_begin, count;
@@ -60,11 +56,11 @@ struct Windows {
 std::vector<Windows> windows_of(DecodeContext& c, const std::vector<int64_t>& image, const std::vector<int64_t>& block) {
   const size_t rank = image.size();
   if (block.size() != rank) throw Error("image_shape and block_shape differ in length");
-  const auto strides = attribute_or(c, "strides", rank, 1), dilations = attribute_or(c, "dilations", rank, 1);
-  const auto pads = attribute_or(c, "pads", 2 * rank, 0);
+  const auto strides = window_list(c, "strides", rank, 1, 1), dilations = window_list(c, "dilations", rank, 1, 1);
+  const auto pads = window_list(c, "pads", 2 * rank, 0, std::numeric_limits<int64_t>::min());
   std::vector<Windows> windows;
   for (size_t i = 0; i < rank; ++i) {
-    if (strides[i] < 1 || dilations[i] < 1 || block[i] < 1) throw Error("strides, dilations and block_shape must be positive");
+    if (block[i] < 1) throw Error("block_shape must be positive");
     const int64_t reach = checked_mul(dilations[i], block[i] - 1) + 1, padded = checked_add(image[i], checked_add(pads[i], pads[rank + i]));
     const int64_t span = checked_add(padded, -reach);
     windows.push_back({image[i], block[i], strides[i], dilations[i], pads[i], span < 0 ? 0 : span / strides[i] + 1});

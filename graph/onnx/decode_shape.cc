@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <optional>
 
 #include <fmt/format.h>
 
@@ -136,8 +135,7 @@ void constant_of_shape(DecodeContext& c) {
   constexpr double kExact = 0x1p53;  // the attribute is a double
   if (!is_floating(filled.dtype()) && std::abs(filled.get(0)) > kExact)
     return c.out(0, c.build.broadcast(c.build.constant(filled.reshaped({})), target));
-  const std::string name(dtype_name(filled.dtype()));
-  c.out(0, c.build.add(OpKind::fill, {}, {{Attr::value, filled.get(0)}, {Attr::shape, target}, {Attr::dtype, name}}));
+  c.out(0, c.build.filled(filled.get(0), target, filled.dtype()));
 }
 
 // On data: a mask of the triangle, itself the operator on a matrix of ones.
@@ -159,9 +157,8 @@ void eye_like(DecodeContext& c) {
   if (c.rank(0) != 2) throw Error("its input must have rank 2");
   const int64_t rows = c.shape(0)[0], columns = c.shape(0)[1], k = c.attr_int("k", 0);
   const int type = c.attr_type("dtype", 0);
-  const std::optional<DType> dtype = type == 0 ? c.build.dtype(c.in(0)) : graph_dtype(type, c.precision);
-  if (!dtype) throw Error(fmt::format("its result is {}, which is not supported", onnx_type_name(type)));
-  HostTensor y = c.build.table(*dtype, {rows, columns});
+  const DType dtype = type == 0 ? c.build.dtype(c.in(0)) : c.dtype_of(type, "its result is");
+  HostTensor y = c.build.table(dtype, {rows, columns});
   const int64_t diagonal = std::clamp(k, -rows, columns);  // those at the ends are empty
   for (int64_t row = std::max<int64_t>(0, -diagonal); row < rows && row + diagonal < columns; ++row)
     y.set(row * columns + row + diagonal, 1);

@@ -117,12 +117,7 @@ void stft(DecodeContext& c) {
   result(c, transform_axis(frames, 2, {length, false, onesided}));
 }
 
-DType output_type(DecodeContext& c) {
-  const int type = c.attr_type("output_datatype", kOnnxFloat);
-  const std::optional<DType> dtype = graph_dtype(type, c.precision);
-  if (!dtype) throw Error(fmt::format("output_datatype {} is not supported", onnx_type_name(type)));
-  return *dtype;
-}
+DType output_type(DecodeContext& c) { return c.dtype_of(c.attr_type("output_datatype", kOnnxFloat), "its output_datatype is"); }
 
 // a0 - a1 cos x + a2 cos 2x over one period.
 void cosine_window(DecodeContext& c, double a0, double a1, double a2) {

@@ -1,10 +1,12 @@
 #include <climits>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "base/decimal.h"
 #include "base/error.h"
 #include "graph/onnx/decode.h"
+#include "graph/onnx/tensor_data.h"
 
 namespace zeroplan {
 
@@ -31,11 +33,6 @@ int64_t DecodeContext::integer(int i, std::string_view what) const {
   return ints(i, what)[0];
 }
 
-int64_t DecodeContext::attr_int(const char* name, int64_t otherwise) const {
-  const OnnxAttribute* a = node.find(name);
-  return a ? a->i : otherwise;
-}
-
 double DecodeContext::attr_float(const char* name, double otherwise) const {
   const OnnxAttribute* a = node.find(name);
   return a ? meant_decimal(a->f) : otherwise;
@@ -59,6 +56,12 @@ int DecodeContext::attr_type(const char* name, int otherwise) const {
   const int64_t type = attr_int(name, otherwise);
   if (type < 0 || type > INT_MAX) throw Error(fmt::format("its {} {} is no element type", name, type));
   return static_cast<int>(type);
+}
+
+DType DecodeContext::dtype_of(int type, std::string_view what) const {
+  const std::optional<DType> dtype = graph_dtype(type, precision);
+  if (!dtype) throw Error(fmt::format("{} {}, which is not supported", what, onnx_type_name(type)));
+  return *dtype;
 }
 
 Decoder find_decoder(const OnnxNode& node) {

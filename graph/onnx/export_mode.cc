@@ -9,6 +9,7 @@
 
 #include "base/counted.h"
 #include "graph/onnx/proto_checks.h"
+#include "graph/onnx/proto_reads.h"
 
 namespace zeroplan {
 namespace {
@@ -17,12 +18,10 @@ namespace {
 constexpr int kTestAttribute = 6, kTrainingOutputs = 13;
 constexpr int kMean = 3, kVariance = 4;  // inputs of BatchNormalization
 
-bool is_default(const std::string& domain) { return domain.empty() || domain == "ai.onnx"; }
-
 template <typename Imports>
 int default_opset(const Imports& imports) {
   for (const auto& import : imports)
-    if (is_default(import.domain())) return static_cast<int>(import.version());
+    if (is_default_domain(import.domain())) return static_cast<int>(import.version());
   return 1;
 }
 
@@ -49,21 +48,9 @@ std::optional<bool> truth(const onnx::TensorProto& tensor) {
   return bytes.size() == 1 ? std::optional(bytes[0] != 0) : std::nullopt;
 }
 
-// All recursion here is bounded by kMaxMessageDepth.
-template <typename Nodes>
-void add_reads(const Nodes& nodes, std::set<std::string>& reads) {
-  for (const auto& node : nodes) {
-    reads.insert(node.input().begin(), node.input().end());
-    for (const auto& attribute : node.attribute()) {
-      if (!attribute.has_g()) continue;
-      add_reads(attribute.g().node(), reads);
-      for (const auto& output : attribute.g().output()) reads.insert(output.name());
-    }
-  }
-}
-
 using NodeList = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
 
+// All recursion here is bounded by kMaxMessageDepth.
 class InferenceMode {
  public:
   explicit InferenceMode(int opset) : opset_(opset) {}
@@ -73,8 +60,7 @@ class InferenceMode {
     for (const auto& tensor : graph.initializer())
       if (const std::optional<bool> value = truth(tensor)) constants_.back()[tensor.name()] = *value;
     std::set<std::string> reads;
-    add_reads(graph.node(), reads);
-    for (const auto& output : graph.output()) reads.insert(output.name());
+    add_reads(graph, reads);
     run(*graph.mutable_node(), reads);
     auto& infos = *graph.mutable_value_info();
     infos.erase(std::remove_if(infos.begin(), infos.end(), [&](const auto& info) { return gone_.count(info.name()) > 0; }), infos.end());
@@ -84,7 +70,7 @@ class InferenceMode {
   void run(onnx::FunctionProto& function) {
     constants_.emplace_back();
     std::set<std::string> reads(function.output().begin(), function.output().end());
-    add_reads(function.node(), reads);
+    for (const auto& node : function.node()) add_reads(node, reads);
     run(*function.mutable_node(), reads);
     constants_.pop_back();
   }
@@ -98,8 +84,8 @@ class InferenceMode {
       onnx::NodeProto& node = *nodes.Mutable(i);
       for (auto& attribute : *node.mutable_attribute())
         if (attribute.has_g()) run(*attribute.mutable_g());
-      if (!is_default(node.domain())) continue;
-      if (node.op_type() == "Constant" && node.output_size() == 1 && node.attribute_size() == 1 && node.attribute(0).has_t())
+      if (!is_default_domain(node.domain())) continue;
+      if (stores_tensor(node))
         if (const std::optional<bool> value = truth(node.attribute(0).t())) constants_.back()[node.output(0)] = *value;
       if (node.op_type() == "Dropout") dropout(node);
       if (node.op_type() == "BatchNormalization") i += batch_norm(nodes, i, reads);

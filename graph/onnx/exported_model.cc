@@ -12,6 +12,7 @@
 #include "graph/onnx/nested_tensors.h"
 #include "graph/onnx/ort_artifacts.h"
 #include "graph/onnx/parse_model.h"
+#include "graph/onnx/proto_checks.h"
 
 namespace zeroplan {
 namespace {
@@ -57,8 +58,7 @@ std::map<std::string, onnx::TensorProto*> find_tensors(onnx::GraphProto& graph) 
   std::map<std::string, onnx::TensorProto*> tensors;
   for (auto& tensor : *graph.mutable_initializer()) tensors.emplace(tensor.name(), &tensor);
   for (auto& node : *graph.mutable_node()) {
-    if (node.op_type() != "Constant" || node.output_size() != 1 || node.attribute_size() != 1 || !node.attribute(0).has_t()) continue;
-    tensors.emplace(node.output(0), node.mutable_attribute(0)->mutable_t());
+    if (stores_tensor(node)) tensors.emplace(node.output(0), node.mutable_attribute(0)->mutable_t());
   }
   for (const NestedTensor& nested : nested_tensors(graph)) tensors.emplace(nested.name, nested.tensor);
   return tensors;

@@ -76,6 +76,10 @@ ValueId FoldingBuilder::scalar(double value, DType dtype) {
   return constant(std::move(tensor));
 }
 
+ValueId FoldingBuilder::filled(double value, const Shape& shape, DType dtype) {
+  return add(OpKind::fill, {}, fill_attributes(value, shape, dtype));
+}
+
 void FoldingBuilder::check_room(const Shape& shape, DType dtype) {
   const int64_t bytes = extent(shape) * dtype_bytes(dtype);
   if (bytes > kMaxFoldedBytes || folded_total_ + bytes > kMaxFoldedTotal)
@@ -123,8 +127,6 @@ ValueId FoldingBuilder::broadcast(ValueId x, const Shape& target) {
   return shape(x) == target ? x : add(OpKind::broadcast, {x}, {{Attr::shape, target}});
 }
 
-ValueId FoldingBuilder::cast(ValueId x, DType to) {
-  return dtype(x) == to ? x : add(OpKind::cast, {x}, {{Attr::dtype, std::string(dtype_name(to))}});
-}
+ValueId FoldingBuilder::cast(ValueId x, DType to) { return dtype(x) == to ? x : add(OpKind::cast, {x}, {{Attr::dtype, dtype_value(to)}}); }
 
 }  // namespace zeroplan

@@ -17,8 +17,9 @@ class FoldingBuilder {
   ValueId add(OpKind op, std::vector<ValueId> inputs, Attributes attributes = {});
   std::vector<ValueId> add_multi(OpKind op, std::vector<ValueId> inputs, Attributes attributes = {});
   ValueId constant(HostTensor tensor);
-  ValueId scalar(double value, DType dtype);                  // throws Error where an integer type does not hold the value
-  int64_t constant_bytes() const { return constant_bytes_; }  // that constants were made of so far
+  ValueId scalar(double value, DType dtype);                      // throws Error where an integer type does not hold the value
+  ValueId filled(double value, const Shape& shape, DType dtype);  // a constant where it is small
+  int64_t constant_bytes() const { return constant_bytes_; }      // that constants were made of so far
   ValueId ints(const std::vector<int64_t>& values);
   // Contents that a decoder works out, zero-filled: how large they are is up to the file, and refused where it is too much.
   HostTensor table(DType dtype, const Shape& shape);

@@ -8,6 +8,7 @@
 
 #include "base/counted.h"
 #include "base/error.h"
+#include "graph/onnx/proto_reads.h"
 
 namespace zeroplan {
 namespace {
@@ -23,26 +24,6 @@ bool is_backward(const onnx::NodeProto& node) {
   const std::string& op = node.op_type();
   return is_microsoft(node) && (op == "YieldOp" || op.ends_with("Grad") || op.find("Grad_") != std::string::npos ||
                                 op.starts_with("InPlaceAccumulator") || op.ends_with("Optimizer") || op.ends_with("OptimizerV2"));
-}
-
-void add_reads(const onnx::GraphProto& graph, Names& names);
-
-// Captured names of subgraphs included; depth is bounded by kMaxMessageDepth.
-void add_reads(const onnx::NodeProto& node, Names& names) {
-  names.insert(node.input().begin(), node.input().end());
-  for (const auto& attribute : node.attribute()) {
-    if (node.op_type() == "Gradient") {  // names values by its attributes
-      names.insert(attribute.strings().begin(), attribute.strings().end());
-      names.insert(attribute.s());
-    }
-    if (attribute.has_g()) add_reads(attribute.g(), names);
-    for (const auto& graph : attribute.graphs()) add_reads(graph, names);
-  }
-}
-
-void add_reads(const onnx::GraphProto& graph, Names& names) {
-  for (const auto& node : graph.node()) add_reads(node, names);
-  for (const auto& output : graph.output()) names.insert(output.name());
 }
 
 bool reads_any(const onnx::NodeProto& node, const Names& names) {

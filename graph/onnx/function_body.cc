@@ -10,8 +10,8 @@
 
 #include "base/error.h"
 #include "graph/onnx/limits.h"
-#include "graph/onnx/metadata.h"
 #include "graph/onnx/normalize.h"
+#include "graph/onnx/plain_graph.h"
 #include "graph/onnx/tensor_data.h"
 
 namespace zeroplan {

@@ -14,7 +14,9 @@ namespace {
 
 using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
 
-std::string function_key(const std::string& domain, const std::string& name) { return (domain == "ai.onnx" ? "" : domain) + "::" + name; }
+std::string function_key(const std::string& domain, const std::string& name) {
+  return (is_default_domain(domain) ? "" : domain) + "::" + name;
+}
 
 struct Calls {
   int64_t nodes = 0;                     // of the body, subgraphs included

@@ -10,8 +10,7 @@ namespace {
 
 bool casts_to_integers(const OnnxNode& node) {
   if (node.op != "Cast" || !node.domain.empty()) return false;
-  const OnnxAttribute* to = node.find("to");
-  const std::optional<DType> dtype = graph_dtype(to ? static_cast<int>(to->i) : 0, DType::f32);
+  const std::optional<DType> dtype = graph_dtype(static_cast<int>(node.integer("to", 0)), DType::f32);
   return !dtype || !is_floating(*dtype);
 }
 

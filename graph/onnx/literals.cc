@@ -58,7 +58,7 @@ bool keeps_from_zero(const Use& use, const UseMap& uses) {
 bool weights_are_constants(const OnnxModel& model) {
   for (const OnnxGraph* graph : all_graphs(model.graph))
     for (const OnnxTensor& tensor : graph->initializers)
-      if (is_float_type(tensor.type)) return false;
+      if (is_floating_type(tensor.type)) return false;
   return true;
 }
 

@@ -36,11 +36,19 @@ struct OnnxAttribute {
   std::shared_ptr<const OnnxGraph> graph;  // shared: nodes are copied
 };
 
+inline OnnxAttribute integer_attribute(const char* name, int64_t value) {
+  OnnxAttribute a;
+  a.name = name;
+  a.i = value;
+  return a;
+}
+
 struct OnnxNode {
   std::string name, op, domain;
   std::vector<std::string> inputs, outputs;  // empty: left out
   std::vector<OnnxAttribute> attributes;
   const OnnxAttribute* find(const char* attribute) const;
+  int64_t integer(const char* attribute, int64_t otherwise) const;
   std::string label() const;  // for messages: name, else first output
 };
 

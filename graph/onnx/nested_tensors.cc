@@ -5,14 +5,13 @@
 
 #include <fmt/format.h>
 
+#include "graph/onnx/proto_checks.h"
+
 namespace zeroplan {
 namespace {
 
 // The value that a node defines as a stored tensor; nullptr where it is no such node.
-std::string* stored_value(onnx::NodeProto& node) {
-  const bool constant = node.op_type() == "Constant" && node.output_size() == 1 && node.attribute_size() == 1 && node.attribute(0).has_t();
-  return constant ? node.mutable_output(0) : nullptr;
-}
+std::string* stored_value(onnx::NodeProto& node) { return stores_tensor(node) ? node.mutable_output(0) : nullptr; }
 
 // All recursion here is bounded by kMaxMessageDepth.
 template <typename Fn>

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "graph/onnx/limits.h"
+#include "graph/onnx/proto_checks.h"
 
 namespace zeroplan {
 namespace {
@@ -90,9 +91,9 @@ void clear_unknown_dims(onnx::GraphProto& graph) {
 void set_unknown_aside(onnx::ModelProto& model, int opset) {
   std::set<std::string> functions;  // of the default domain
   for (const auto& function : model.functions())
-    if (function.domain().empty() || function.domain() == "ai.onnx") functions.insert(function.name());
+    if (is_default_domain(function.domain())) functions.insert(function.name());
   for_each_node(*model.mutable_graph(), [&](onnx::NodeProto& node) {
-    if (node.domain() == "ai.onnx") node.clear_domain();
+    if (is_default_domain(node.domain())) node.clear_domain();
     if (!node.domain().empty() || functions.count(node.op_type())) return;
     const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(node.op_type(), opset, "");
     if (!schema || schema->Deprecated()) node.set_domain(kModernDomain);

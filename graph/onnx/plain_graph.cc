@@ -1,8 +1,9 @@
-#include <fmt/format.h>
+#include "graph/onnx/plain_graph.h"
 
 #include <set>
 
-#include "graph/onnx/metadata.h"
+#include <fmt/format.h>
+
 #include "graph/onnx/proto_checks.h"
 
 namespace zeroplan {
@@ -11,6 +12,11 @@ const OnnxAttribute* OnnxNode::find(const char* attribute) const {
   for (const OnnxAttribute& a : attributes)
     if (a.name == attribute) return &a;
   return nullptr;
+}
+
+int64_t OnnxNode::integer(const char* attribute, int64_t otherwise) const {
+  const OnnxAttribute* found = find(attribute);
+  return found ? found->i : otherwise;
 }
 
 std::string OnnxNode::label() const {
@@ -99,7 +105,7 @@ OnnxGraph plain_graph(const onnx::GraphProto& graph, const StoredTensors& stored
     OnnxNode plain;
     plain.name = node.name();
     plain.op = node.op_type();
-    plain.domain = node.domain() == "ai.onnx" ? "" : node.domain();
+    plain.domain = is_default_domain(node.domain()) ? "" : node.domain();
     plain.inputs.assign(node.input().begin(), node.input().end());
     plain.outputs.assign(node.output().begin(), node.output().end());
     const std::string constant = node.op_type() == "Constant" && node.output_size() == 1 ? node.output(0) : "";

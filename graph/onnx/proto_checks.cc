@@ -86,6 +86,18 @@ void check_graph(const onnx::GraphProto& graph, const WireModel* wire, const Ten
 
 Shape tensor_shape(const onnx::TensorProto& tensor) { return Shape(tensor.dims().begin(), tensor.dims().end()); }
 
+bool is_default_domain(const std::string& domain) { return domain.empty() || domain == "ai.onnx"; }
+
+const onnx::AttributeProto* constant_attribute(const onnx::NodeProto& node) {
+  const bool constant = node.op_type() == "Constant" && node.output_size() == 1 && node.attribute_size() == 1;
+  return constant ? &node.attribute(0) : nullptr;
+}
+
+bool stores_tensor(const onnx::NodeProto& node) {
+  const onnx::AttributeProto* value = constant_attribute(node);
+  return value && value->has_t();
+}
+
 std::string tensor_contents(const onnx::TensorProto& tensor) {
   if (tensor.has_raw_data()) {
     if (tensor.float_data_size() || tensor.int32_data_size() || tensor.int64_data_size() || tensor.double_data_size() ||
@@ -120,7 +132,7 @@ namespace {
 // A node of the default domain; nullptr: there is none. Depth is bounded by kMaxMessageDepth.
 const onnx::NodeProto* default_node(const onnx::GraphProto& graph) {
   for (const auto& node : graph.node()) {
-    if (node.domain().empty() || node.domain() == "ai.onnx") return &node;
+    if (is_default_domain(node.domain())) return &node;
     for (const auto& attribute : node.attribute())
       if (const onnx::NodeProto* inner = attribute.has_g() ? default_node(attribute.g()) : nullptr) return inner;
   }
@@ -135,7 +147,7 @@ int check_versions(const onnx::ModelProto& model) {
     throw Error(fmt::format("the model has IR version {}; {} to {} are supported", model.ir_version(), kMinIrVersion, kMaxIrVersion));
   int opset = -1;
   for (const auto& import : model.opset_import()) {
-    if (!import.domain().empty() && import.domain() != "ai.onnx") continue;
+    if (!is_default_domain(import.domain())) continue;
     if (opset >= 0 && opset != import.version()) throw Error("the model imports two opsets of the default domain; export it again");
     if (import.version() < kMinOpset || import.version() > kMaxOpset)
       throw Error(fmt::format("the model uses opset {} of the default domain; {} to {} are supported, so export it with one of them",

@@ -29,11 +29,6 @@ const Reader* reader_of(const Use& use) {
 
 std::string input_of(const OnnxNode& node, int input) { return input < static_cast<int>(node.inputs.size()) ? node.inputs[input] : ""; }
 
-int64_t attribute(const OnnxNode& node, const char* name, int64_t otherwise) {
-  const OnnxAttribute* found = node.find(name);
-  return found ? found->i : otherwise;
-}
-
 bool may_be_weights(int type) {
   return type == kOnnxInt8 || type == kOnnxUint8 || type == kOnnxInt16 || type == kOnnxUint16 || type == kOnnxInt32;
 }
@@ -74,8 +69,8 @@ QuantisedWeight read_by(const OnnxTensor& tensor, const Use& use, const Reader& 
   q.scale = scale->source;
   if (zero) q.zero_point = zero->source;
   const bool states_axis = use.node->op == "DequantizeLinear";
-  const int64_t axis = states_axis ? attribute(*use.node, "axis", reader.axis) : reader.axis;
-  const bool laid_out = lay_out(q, tensor.shape, scale->shape, axis, states_axis ? attribute(*use.node, "block_size", 0) : 0);
+  const int64_t axis = states_axis ? use.node->integer("axis", reader.axis) : reader.axis;
+  const bool laid_out = lay_out(q, tensor.shape, scale->shape, axis, states_axis ? use.node->integer("block_size", 0) : 0);
   if (!laid_out || (zero && (zero->type != tensor.type || product(zero->shape, 0) != q.count)))
     return no("its scale or zero point does not fit it");
   return {q, ""};

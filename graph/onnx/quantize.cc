@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "graph/ops/op_def.h"
 
 namespace zeroplan {
 namespace {
@@ -56,12 +57,10 @@ Term rounded(Term ratio, const Term* zero, DType dtype) {
 }
 
 Term as_integers(Term whole, DType dtype) {
-  return apply(OpKind::cast, whole, {{Attr::dtype, std::string(dtype_name(dtype))}, {Attr::straight_through, int64_t{1}}});
+  return apply(OpKind::cast, whole, {{Attr::dtype, dtype_value(dtype)}, {Attr::straight_through, int64_t{1}}});
 }
 
-Term detached(Term x) {
-  return apply(OpKind::cast, x, {{Attr::dtype, std::string(dtype_name(x.dtype()))}, {Attr::straight_through, int64_t{0}}});
-}
+Term detached(Term x) { return apply(OpKind::cast, x, {{Attr::dtype, dtype_value(x.dtype())}, {Attr::straight_through, int64_t{0}}}); }
 
 Term whole_numbers(Term integers, DType dtype) {
   FoldingBuilder& build = integers.build();

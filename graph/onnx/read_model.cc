@@ -20,6 +20,7 @@
 #include "graph/onnx/nested_tensors.h"
 #include "graph/onnx/normalize.h"
 #include "graph/onnx/parse_model.h"
+#include "graph/onnx/plain_graph.h"
 #include "graph/onnx/proto_checks.h"
 #include "graph/onnx/tensor_data.h"
 #include "graph/onnx/training_graph.h"
@@ -63,9 +64,8 @@ StoredTensors locate_tensors(WeightFiles& files, onnx::ModelProto& model, const 
   }
   for (int i = 0; i < graph.node_size(); ++i) {
     const onnx::NodeProto& node = graph.node(i);
-    if (node.op_type() != "Constant" || node.output_size() != 1 || node.attribute_size() != 1) continue;
     const auto payload = wire.attributes.find({i, 0});
-    if (payload == wire.attributes.end() || !node.attribute(0).has_t()) continue;
+    if (!stores_tensor(node) || payload == wire.attributes.end()) continue;
     if (!stored.emplace(node.output(0), locate(node.output(0), node.attribute(0).t(), &payload->second)).second)
       throw Error(fmt::format("value '{}' is defined twice; export the model again", node.output(0)));
   }
@@ -116,15 +116,14 @@ void inline_functions(onnx::ModelProto& model) {
 // Functions may be in an opset of their own, which ONNX's checker refuses and its inliner converts.
 bool has_other_opset(const onnx::ModelProto& model, int opset) {
   return std::any_of(model.functions().begin(), model.functions().end(), [&](const onnx::FunctionProto& function) {
-    return std::any_of(function.opset_import().begin(), function.opset_import().end(), [&](const auto& import) {
-      return (import.domain().empty() || import.domain() == "ai.onnx") && import.version() != opset;
-    });
+    return std::any_of(function.opset_import().begin(), function.opset_import().end(),
+                       [&](const auto& import) { return is_default_domain(import.domain()) && import.version() != opset; });
   });
 }
 
 void check_and_convert(onnx::ModelProto& model, int opset) {
   for (auto& import : *model.mutable_opset_import())
-    if (import.domain() == "ai.onnx") import.clear_domain();
+    if (is_default_domain(import.domain())) import.clear_domain();
   const auto is_default = [](const auto& import) { return import.domain().empty(); };
   if (std::none_of(model.opset_import().begin(), model.opset_import().end(), is_default)) model.add_opset_import()->set_version(opset);
   model.clear_training_info();

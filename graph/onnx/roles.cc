@@ -68,8 +68,6 @@ void unique_names(RolePlan& plan) {
 
 }  // namespace
 
-bool is_float_type(int type) { return type == kOnnxFloat || type == kOnnxDouble || type == kOnnxFloat16 || type == kOnnxBfloat16; }
-
 void make_parameter(Candidate& c, const ImportOptions& options, RolePlan& plan) {
   const OnnxTensor& tensor = *c.tensor;
   if (elements(tensor.shape) == 0) {

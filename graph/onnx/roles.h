@@ -14,7 +14,7 @@
 
 namespace zeroplan {
 
-// One floating-point tensor of the model that could be a parameter.
+// One tensor of the model that could be a parameter: floating-point numbers, or integers with a scale.
 struct Candidate {
   const OnnxTensor* tensor = nullptr;
   Role role = Role::constant;
@@ -47,8 +47,6 @@ struct RolePlan {
 
 // `wanted`: values that the loss is made of.
 RolePlan plan_roles(const OnnxModel& model, WeightFiles& files, const ImportOptions& options, const std::set<std::string>& wanted);
-
-bool is_float_type(int type);  // of TensorProto.DataType: one that can be trained
 
 // The steps of plan_roles.
 // `wanted`: values that the loss is made of; `trains`: integers with a scale may be weights too.

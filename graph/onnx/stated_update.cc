@@ -59,11 +59,11 @@ class UpdateReader {
  private:
   void add_node(const onnx::NodeProto& node) {
     for (const std::string& output : node.output()) producers_[output] = &node;
-    if (node.op_type() != "Constant" || node.output_size() != 1 || node.attribute_size() != 1) return;
-    const auto& value = node.attribute(0);
-    if (value.has_t()) constants_[node.output(0)] = scalar(value.t());
-    if (value.name() == "value_float") constants_[node.output(0)] = meant_decimal(static_cast<double>(value.f()));
-    if (value.name() == "value_int") constants_[node.output(0)] = static_cast<double>(value.i());
+    const onnx::AttributeProto* value = constant_attribute(node);
+    if (!value) return;
+    if (value->has_t()) constants_[node.output(0)] = scalar(value->t());
+    if (value->name() == "value_float") constants_[node.output(0)] = meant_decimal(static_cast<double>(value->f()));
+    if (value->name() == "value_int") constants_[node.output(0)] = static_cast<double>(value->i());
   }
 
   const onnx::NodeProto* producer(std::string name) const {

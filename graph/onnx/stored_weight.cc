@@ -23,7 +23,9 @@ constexpr int64_t kBlock = 1 << 16;  // elements
 // Numbers of protobuf one after another; those of int32_data are sign-extended, and half types take their lowest 16 bits.
 class Varints {
  public:
-  Varints(WeightFiles& files, const StoredRun& run) : files_(files), run_(run) {}
+  Varints(WeightFiles& files, const StoredRun& run, int64_t bytes) : files_(files), run_(run), read_(bytes) {}
+
+  int64_t position() const { return read_ - static_cast<int64_t>(block_.size() - at_); }  // bytes of the run before the next number
 
   uint64_t next(int64_t index) {
     uint64_t value = 0;
@@ -39,7 +41,7 @@ class Varints {
   std::byte next_byte(int64_t index) {
     if (at_ == block_.size()) {
       const int64_t left = run_.bytes - read_;
-      if (left == 0) too_short(run_, index, 1);
+      if (left <= 0) too_short(run_, index, 1);
       block_.resize(std::min(left, kBlock));
       files_.read(run_.file, run_.offset + read_, static_cast<int64_t>(block_.size()), block_.data());
       read_ += static_cast<int64_t>(block_.size());
@@ -52,13 +54,16 @@ class Varints {
   const StoredRun& run_;
   std::vector<std::byte> block_;
   size_t at_ = 0;
-  int64_t read_ = 0;
+  int64_t read_;
 };
 
+// From the last block on whose begin an earlier call came by.
 void read_varints(WeightFiles& files, const StoredRun& run, int64_t first, int64_t count, std::byte* out) {
   const int64_t size = stored_bytes(run.type);
-  Varints numbers(files, run);
-  for (int64_t i = 0; i < first + count; ++i) {
+  const WeightFiles::Mark from = files.last_mark(run.file, run.offset, first);
+  Varints numbers(files, run, from.bytes);
+  for (int64_t i = from.element; i < first + count; ++i) {
+    if (i % kBlock == 0) files.keep_mark(run.file, run.offset, {i, numbers.position()});
     const uint64_t value = numbers.next(i);
     if (i >= first) std::memcpy(out + (i - first) * size, &value, size);  // little-endian: the lowest bytes
   }

@@ -1,6 +1,7 @@
 #include "graph/onnx/terms.h"
 
 #include <limits>
+#include <numeric>
 
 #include <fmt/format.h>
 

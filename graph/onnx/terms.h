@@ -31,6 +31,15 @@ inline void result(DecodeContext& c, Term y, int output = 0) { c.out(output, y.i
 
 inline Term apply(OpKind op, Term x, Attributes attributes = {}) { return {x.build(), x.build().add(op, {x.id()}, std::move(attributes))}; }
 inline Term apply(OpKind op, Term a, Term b) { return {a.build(), a.build().add(op, {a.id(), b.id()})}; }
+// Decoders of operators that are one of the internal form.
+template <OpKind op>
+void unary(DecodeContext& c) {
+  result(c, apply(op, term(c, 0)));
+}
+template <OpKind op>
+void binary(DecodeContext& c) {
+  result(c, apply(op, term(c, 0), term(c, 1)));
+}
 
 #define ZP_TERM_UNARY(name, op) \
   inline Term name(Term x) { return apply(OpKind::op, x); }

@@ -16,8 +16,7 @@ namespace {
 
 enum class Relation { none, equal, transposed };
 
-// First and last element and the shape without its order: equal for copies and transposes.
-// of what has the same scale.
+// The shape without its order, first and last element, and what scales them: equal for copies and transposes of one scale.
 using Fingerprint = std::tuple<Shape, StoredType, std::vector<std::byte>, std::string>;
 
 Fingerprint fingerprint(WeightFiles& files, const Candidate& c) {

@@ -11,11 +11,6 @@
 namespace zeroplan {
 namespace {
 
-int64_t attribute(const OnnxNode& node, const char* name, int64_t otherwise) {
-  const OnnxAttribute* found = node.find(name);
-  return found ? found->i : otherwise;
-}
-
 bool given(const std::vector<ValueId>& inputs, size_t i) { return i < inputs.size() && inputs[i] != kNone; }
 
 constexpr const char* kListOps[] = {"SequenceConstruct", "SequenceEmpty",      "SequenceAt",         "SequenceInsert",
@@ -125,9 +120,9 @@ ValueId ValueLists::length(const OnnxNode&, const Inputs& inputs) {
 ValueId ValueLists::concat(const OnnxNode& node, const Inputs& inputs) {
   const std::vector<ValueId> list = items(inputs.at(0));
   if (list.empty()) throw Error("its sequence is empty");
-  const bool fresh = attribute(node, "new_axis", 0) != 0;
+  const bool fresh = node.integer("new_axis", 0) != 0;
   const auto rank = static_cast<int64_t>(build_.shape(list[0]).size());
-  const int64_t axis = normalize_axis(attribute(node, "axis", 0), fresh ? rank + 1 : rank);
+  const int64_t axis = normalize_axis(node.integer("axis", 0), fresh ? rank + 1 : rank);
   const std::vector<Term> terms = terms_of(build_, list);
   return (fresh ? stack(terms, axis) : zeroplan::concat(terms, axis)).id();
 }
@@ -135,10 +130,10 @@ ValueId ValueLists::concat(const OnnxNode& node, const Inputs& inputs) {
 ValueId ValueLists::split(const OnnxNode& node, const Inputs& inputs) {
   const ValueId x = tensor(inputs, 0);
   const Shape shape = build_.shape(x);
-  const int64_t axis = normalize_axis(attribute(node, "axis", 0), static_cast<int64_t>(shape.size()));
+  const int64_t axis = normalize_axis(node.integer("axis", 0), static_cast<int64_t>(shape.size()));
   std::vector<ValueId> list;
   if (!given(inputs, 1)) {
-    const bool kept = attribute(node, "keepdims", 1) != 0;
+    const bool kept = node.integer("keepdims", 1) != 0;
     for (int64_t i = 0; i < shape[axis]; ++i) list.push_back(kept ? part({build_, x}, axis, i, 1).id() : item({build_, x}, axis, i).id());
     return make(std::move(list));
   }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <vector>
 
 #include <fmt/format.h>
@@ -93,6 +94,18 @@ void WeightFiles::read(const std::string& file, int64_t offset, int64_t bytes, v
     offset += got;
     bytes -= got;
   }
+}
+
+WeightFiles::Mark WeightFiles::last_mark(const std::string& file, int64_t offset, int64_t element) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto& marks = marks_[{file, offset}];
+  const auto behind = marks.upper_bound(element);
+  return behind == marks.begin() ? Mark{} : Mark{std::prev(behind)->first, std::prev(behind)->second};
+}
+
+void WeightFiles::keep_mark(const std::string& file, int64_t offset, Mark mark) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  marks_[{file, offset}].emplace(mark.element, mark.bytes);
 }
 
 }  // namespace zeroplan

@@ -53,6 +53,10 @@ ValueId Builder::scalar(double value, DType dtype) {
   return constant(std::move(tensor));
 }
 
+ValueId Builder::filled(double value, const Shape& shape, DType dtype) {
+  return add(OpKind::fill, {}, fill_attributes(value, shape, dtype));
+}
+
 ValueId Builder::reshape(ValueId x, const Shape& target) {
   if (shape(x) == target) return x;
   return add(OpKind::reshape, {x}, {{Attr::shape, target}});

@@ -22,6 +22,7 @@ class Builder {
   std::vector<ValueId> add_multi(OpKind op, std::vector<ValueId> inputs, Attributes attributes = {}, std::vector<std::string> names = {});
   ValueId constant(HostTensor tensor, std::string name = {});
   ValueId scalar(double value, DType dtype);
+  ValueId filled(double value, const Shape& shape, DType dtype);
 
   // Shorthands that return the operand itself where nothing changes.
   ValueId reshape(ValueId x, const Shape& shape);

@@ -77,5 +77,6 @@ std::vector<HostTensor> evaluate_node(const Graph& graph, const Node& node, std:
 // Attribute `dtype` of cast and fill is the type's name.
 Attributes::Value dtype_value(DType dtype);
 DType dtype_attribute(const Attributes& attributes);
+Attributes fill_attributes(double value, const Shape& shape, DType dtype);
 
 }  // namespace zeroplan

@@ -111,9 +111,7 @@ struct ScatterVjp {
     if (axis > 0) attributes.set(Attr::axes, shared);
     return op(OpKind::gather, {x, indices}, attributes);
   }
-  ValueId zeros(const Shape& of, DType type) {
-    return op(OpKind::fill, {}, {{Attr::value, 0.0}, {Attr::shape, of}, {Attr::dtype, dtype_value(type)}});
-  }
+  ValueId zeros(const Shape& of, DType type) { return c.build.filled(0, of, type); }
 };
 
 // 1 for each row of updates that is the last one written to its place, else 0; shaped [B…, M, 1…].

@@ -67,6 +67,10 @@ std::vector<OutputType> infer_node(const Graph& graph, const Node& node) {
 
 Attributes::Value dtype_value(DType dtype) { return std::string(dtype_name(dtype)); }
 
+Attributes fill_attributes(double value, const Shape& shape, DType dtype) {
+  return {{Attr::value, value}, {Attr::shape, shape}, {Attr::dtype, dtype_value(dtype)}};
+}
+
 DType dtype_attribute(const Attributes& attributes) { return parse_dtype(attributes.get_string(Attr::dtype)); }
 
 }  // namespace zeroplan

@@ -67,8 +67,7 @@ class Autodiff {
       const Parameter& parameter = graph_.parameters[i];
       if (!parameter.trainable || !is_floating(parameter.dtype) || graph_.gradients.count(i)) continue;
       build_.origin = parameter.name;
-      const std::string dtype(dtype_name(parameter.dtype));
-      graph_.gradients[i] = build_.add(OpKind::fill, {}, {{Attr::value, 0.0}, {Attr::shape, parameter.shape}, {Attr::dtype, dtype}});
+      graph_.gradients[i] = build_.filled(0, parameter.shape, parameter.dtype);
     }
   }
 

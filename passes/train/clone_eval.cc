@@ -57,9 +57,7 @@ class EvalCloner {
       return std::find(reader.inputs.begin(), reader.inputs.end(), node.outputs[1]) != reader.inputs.end();
     };
     if (std::none_of(graph_.nodes.begin(), graph_.nodes.end(), reads_mask)) return;
-    const Attributes all = {
-        {Attr::value, 1.0}, {Attr::shape, graph_.values[node.outputs[1]].shape}, {Attr::dtype, dtype_value(DType::boolean)}};
-    copy_[node.outputs[1]] = build_.add(OpKind::fill, {}, all);
+    copy_[node.outputs[1]] = build_.filled(1, build_.shape(node.outputs[1]), DType::boolean);
   }
 
   const BatchStatistics& statistics_of(const Node& node) const {

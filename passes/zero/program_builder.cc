@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/ops/op_def.h"
 #include "passes/zero/unit_state.h"
 
 namespace zeroplan {
@@ -23,8 +24,7 @@ void ProgramBuilder::change(Node node, const std::vector<ValueId>& changed) {
 
 void ProgramBuilder::zero(ValueId state) {
   Node fill = node(OpKind::fill, {}, graph_.values[state].unit);
-  fill.attributes = {
-      {Attr::value, 0.0}, {Attr::shape, graph_.values[state].shape}, {Attr::dtype, std::string(dtype_name(graph_.values[state].dtype))}};
+  fill.attributes = fill_attributes(0, graph_.values[state].shape, graph_.values[state].dtype);
   change(std::move(fill), {state});
 }
 

@@ -100,6 +100,33 @@ TEST(InferenceMode, InsideBranches) {
   EXPECT_EQ(expect_becomes(branches("x, r, yes"), branches("x, r")).size(), 1u);
 }
 
+// A Gradient names the values of its graph by attributes.
+TEST(InferenceMode, WhatAGradientNamesIsRead) {
+  onnx::ModelProto model =
+      parsed(head(15) +
+             "(float[2,3] x) => (float[3] d) <float[3] s = {1,1,1}, float[3] b = {0,0,0}, float[3] m = {0,0,0}, float[3] v = "
+             "{1,1,1}> {y, new_m, new_v = BatchNormalization <training_mode = 1> (x, s, b, m, v)}");
+  onnx::NodeProto& gradient = *model.mutable_graph()->add_node();
+  gradient.set_op_type("Gradient");
+  gradient.set_domain("ai.onnx.preview.training");
+  gradient.add_input("m");
+  gradient.add_output("d");
+  onnx::AttributeProto& xs = *gradient.add_attribute();
+  xs.set_name("xs");
+  xs.set_type(onnx::AttributeProto::STRINGS);
+  xs.add_strings("m");
+  onnx::AttributeProto& y = *gradient.add_attribute();
+  y.set_name("y");
+  y.set_type(onnx::AttributeProto::STRING);
+  y.set_s("new_m");
+  set_inference_mode(model);
+  ASSERT_EQ(model.graph().node_size(), 3);
+  EXPECT_EQ(model.graph().node(0).output_size(), 1);
+  EXPECT_EQ(model.graph().node(1).op_type(), "Identity");
+  EXPECT_EQ(model.graph().node(1).input(0), "m");
+  EXPECT_EQ(model.graph().node(1).output(0), "new_m");
+}
+
 TEST(InferenceMode, InsideFunctions) {
   ModelBuilder m(15);
   m.input("x", {"2", "3"}).output("y", {"2", "3"});

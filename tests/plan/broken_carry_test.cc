@@ -1,4 +1,5 @@
 // Plans whose carried gradients are broken by hand: each is refused under the rule's name with the step named.
+#include "graph/ops/op_def.h"
 #include "tests/plan/broken_plan.h"
 
 namespace zeroplan::test {
@@ -114,7 +115,7 @@ TEST_F(BrokenCarry, ReplacedBeforeTheUpdate) {
   const Operand gradient = at_border(program(Program::update).entry, carried(0));
   Step zeros{.kind = StepKind::kernel, .op = OpKind::fill, .stream = StreamKind::compute, .outputs = {gradient}};
   const PlanTensor& shard = plan.tensors[gradient.tensor];
-  zeros.attributes = {{Attr::value, 0.0}, {Attr::shape, shard.shape}, {Attr::dtype, std::string(dtype_name(shard.dtype))}};
+  zeros.attributes = fill_attributes(0, shard.shape, shard.dtype);
   insert_step(Program::update, 0, zeros);
   expect("state", Program::update, 0);
 }
