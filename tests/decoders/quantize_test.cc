@@ -228,6 +228,27 @@ const std::vector<Chain>& chains() {
   return list;
 }
 
+// A cast to floating point gives the numbers that were rounded, whichever operator says so.
+TEST(Quantize, GradientsPassThroughCastsOfTheIntegers) {
+  const HostTensor x = reals({4}, {-66.8, -3, 0.2, 90});
+  ModelBuilder identity = with_input(x);
+  identity.add("Identity", {"x"}, "y");
+  const HostTensor weights = gradient_of(identity, x);
+  for (const char* op : {"Cast", "CastLike"}) {
+    ModelBuilder model = with_input(x);
+    model.weight("s", {}, {0.5f});
+    add_bytes(model, "z", 5);
+    model.add("QuantizeLinear", {"x", "s", "z"}, "q");
+    if (op == std::string("Cast"))
+      model.add(op, {"q"}, "y", {{"to", onnx::TensorProto::FLOAT}});
+    else
+      model.add(op, {"q", "s"}, "y");
+    const HostTensor gradient = gradient_of(model, x);
+    for (int64_t i = 0; i < x.count(); ++i)
+      EXPECT_NEAR(gradient.get(i), i == 0 || i == 3 ? 0 : weights.get(i) / 0.5, 1e-12) << op << " " << i;
+  }
+}
+
 // torch.fake_quantize_per_tensor_affine: 1 where the rounded number lies in the range, ends included, else 0.
 TEST(Quantize, GradientsPassStraightThroughWithinTheRange) {
   const HostTensor x = reals({8}, {-66.4, -66.8, -64.3, -3, 0.2, 61.1, 61.3, 90});

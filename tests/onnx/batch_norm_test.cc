@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <span>
 
 #include "graph/onnx/exporter.h"
@@ -212,6 +213,27 @@ TEST(BatchNorms, InABranchThatIsKnownTheyAreState) {
   const ImportedModel model = import(m);
   EXPECT_THAT(statistics_of(model), UnorderedElementsAre("a.running_mean", "a.running_var", "b.running_mean", "b.running_var"));
   EXPECT_EQ(model.graph.statistics.size(), 2u);
+}
+
+// What is wrong with a choice says nothing of the norms that come after it.
+TEST(BatchNorms, AfterAChoiceThatCannotBeReadTheyAreOutsideOfIt) {
+  ModelBuilder m = norm_in_branch(false);
+  onnx::GraphProto& graph = *m.proto.mutable_graph();
+  onnx::NodeProto& choice =
+      *std::find_if(graph.mutable_node()->begin(), graph.mutable_node()->end(), [](const auto& node) { return node.name() == "choice"; });
+  onnx::GraphProto& branch = *choice.mutable_attribute(0)->mutable_g();
+  onnx::NodeProto norm = branch.node(0), identity = choice.attribute(1).g().node(0);
+  identity.set_output(0, "inside");
+  *branch.mutable_node(0) = identity;
+  choice.mutable_attribute()->RemoveLast();
+  norm.set_input(0, "x");
+  norm.set_output(0, "outside");
+  graph.mutable_node()->RemoveLast();  // the loss
+  *graph.add_node() = norm;
+  m.node("Add", {"square", "outside"}, {"both"});
+  m.add("ReduceMean", {"both"}, "loss", {{"keepdims", 0}});
+  EXPECT_THAT(message([&] { import(m); }),
+              testing::AllOf(HasSubstr("its else_branch is missing"), testing::Not(HasSubstr("inside a branch"))));
 }
 
 TEST(BatchNorms, InABranchThatDataChoosesTheyAreRefused) {

@@ -54,6 +54,15 @@ std::string refused(const std::string& location, const std::string& why) {
 
 onnx::TensorProto& first_tensor(onnx::ModelProto& model) { return *model.mutable_graph()->mutable_initializer(0); }
 
+// `count` numbers of a short type as `bytes` numbers of int32_data.
+void add_short_numbers(onnx::ModelProto& model, int type, int64_t count, int bytes) {
+  onnx::TensorProto& tensor = *model.mutable_graph()->add_initializer();
+  tensor.set_name("of type " + std::to_string(type));
+  tensor.set_data_type(type);
+  tensor.add_dims(count);
+  for (int i = 0; i < bytes; ++i) tensor.add_int32_data(0x10 + i);
+}
+
 std::vector<ImporterRow> version_rows() {
   return {
       {.topic = "protobuf: fields that ONNX has got since 1.12, and ones that nobody knows",
@@ -136,6 +145,23 @@ std::vector<ImporterRow> type_rows() {
        .trained = {"w"},
        .loss = 4,
        .report = {"1 parameter is stored as float16"}},
+      {.topic = "typed data: types that nothing here computes in, of a tensor that nothing needs",
+       .save = changed([](auto& m) {
+         add_short_numbers(m, 17, 3, 3);  // float8e4m3fn
+         add_short_numbers(m, 23, 3, 2);  // float4e2m1, two to a byte
+         add_short_numbers(m, 25, 5, 2);  // uint2, four to a byte
+       }),
+       .trained = {"w"},
+       .loss = 4},
+      {.topic = "typed data: types that nothing here computes in",
+       .save = changed([](auto& m) {
+         add_short_numbers(m, 17, 2, 2);
+         m.mutable_graph()->mutable_node(0)->set_input(1, "of type 17");
+       }),
+       .error = "tensor 'of type 17' is float8e4m3fn, which is not supported here"},
+      {.topic = "typed data: a number too few",
+       .save = changed([](auto& m) { add_short_numbers(m, 17, 3, 2); }),
+       .error = "tensor 'of type 17' of type float8e4m3fn and shape [3] needs 3 bytes but holds 2; the file is damaged"},
       {.topic = "typed data: float_data",
        .save = changed([](auto& m) {
          auto& w = first_tensor(m);
