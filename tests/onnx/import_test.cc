@@ -185,7 +185,7 @@ TEST(Dims, UnboundOnesAreReportedTogether) {
   EXPECT_THAT(text, HasSubstr("'seq' of input a, b is unbound"));
   EXPECT_THAT(text, HasSubstr("'width' of input b is unbound"));
   EXPECT_THAT(text, HasSubstr("StringNormalizer"));
-  const ModelPeek peek = peek_model(path);
+  const ModelPeek peek = ModelFile(path).peek();
   EXPECT_EQ(peek.sample_symbol, "batch");
   EXPECT_THAT(peek.symbols.at("seq"), ElementsAre("a", "b"));
   ImportOptions wrong = samples(2);
@@ -198,7 +198,7 @@ TEST(Dims, ABakedBatchIsKnownAndHeld) {
   ModelBuilder m = small_regression();
   m.proto.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim(0)->set_dim_value(4);
   const std::string path = m.save(folder / "m.onnx");
-  EXPECT_EQ(peek_model(path).baked_batch, 4);
+  EXPECT_EQ(ModelFile(path).peek().baked_batch, 4);
   const ImportedModel model = import_model(path, {});
   EXPECT_EQ(model.baked_batch, 4);
   EXPECT_EQ(model.inputs[0].sample_axis, 0);
@@ -216,7 +216,7 @@ TEST(Dims, UnknownOnesAreNamedByTheirPlace) {
   onnx::TensorShapeProto& shape = *m.proto.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
   shape.mutable_dim(0)->set_dim_value(-1);
   const std::string path = m.save(folder / "m.onnx");
-  EXPECT_EQ(peek_model(path).sample_symbol, "x[0]");
+  EXPECT_EQ(ModelFile(path).peek().sample_symbol, "x[0]");
   ImportOptions options = samples(4);
   options.dims = {{"x[1]", 2}, {"x[2]", 3}};
   const ImportedModel model = import_model(path, options);
