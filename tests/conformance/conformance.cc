@@ -1,5 +1,4 @@
-// Runs the models of an ONNX backend suite forward and compares their outputs: conformance SUITE_FOLDER [--name PART] [--failures]
-// [--reference].
+// Runs the models of an ONNX backend suite forward and compares their outputs; --help lists the options.
 #include <algorithm>
 #include <array>
 #include <cstdio>

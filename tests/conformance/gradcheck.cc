@@ -1,5 +1,4 @@
-// Checks built gradients of the models of an ONNX suite against differences in double: gradcheck SUITE_FOLDER [--name PART] [--failures]
-// [--flip OP].
+// Checks built gradients of the models of an ONNX suite against differences in double; --help lists the options.
 #include <array>
 #include <cstdio>
 #include <optional>
