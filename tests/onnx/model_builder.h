@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/onnx/temp_folder.h"
+#include "tests/onnx/write_bytes.h"
 
 namespace zeroplan {
 
