@@ -82,8 +82,7 @@ TEST_F(Predict, AnOutputNamedWithASlashIsAFileOfTheFolder) {
   EXPECT_THAT(run_command(command).output, HasSubstr("name the same file"));
   const Outcome outcome = run_command(command + " --output /scale:0");
   ASSERT_EQ(outcome.code, 0) << outcome.output;
-  Shape shape;
-  EXPECT_NEAR(floats(out_.file("_scale:0.npy"), shape).at(1), 2 * random_tensor({3, 2}, 4).get(1), 1e-6);
+  EXPECT_NEAR(NpyFile(out_.file("_scale:0.npy")).tensor().get(1), 2 * random_tensor({3, 2}, 4).get(1), 1e-6);
 }
 
 // x, split into its columns: a sequence.
@@ -105,8 +104,7 @@ TEST_F(Predict, AnItemOfASequenceOverwritesNoData) {
   EXPECT_THAT(outcome.output, AllOf(HasSubstr("the file of output s[0]"), HasSubstr("would overwrite a data file")));
   EXPECT_EQ(NpyFile(file("s[0].npy")).tensor(), x);
   ASSERT_EQ(run_command(fmt::format("{} -o {}", command, out_.path())).code, 0);
-  Shape shape;
-  EXPECT_NEAR(floats(out_.file("s[1].npy"), shape).at(1), 2 * x.get(3), 1e-6);
+  EXPECT_NEAR(NpyFile(out_.file("s[1].npy")).tensor().get(1), 2 * x.get(3), 1e-6);
 }
 
 TEST_F(Predict, RefusesWhatItDoesNotKnow) {

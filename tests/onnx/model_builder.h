@@ -3,7 +3,6 @@
 #include <onnx/onnx_pb.h>
 
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <string>
