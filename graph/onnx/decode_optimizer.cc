@@ -38,7 +38,8 @@ std::vector<Term> adam_rule(DecodeContext& c, const Optimized& o) {
   const Term mean = alpha * o.state[0] + (1 - alpha) * o.gradient;
   const Term square = beta * o.state[1] + (1 - beta) * (o.gradient * o.gradient);
   const Term root = sqrt(square) + c.attr_float("epsilon", 1e-6);
-  const Term correction = sqrt(1 - pow(beta, o.steps)) / (1 - pow(alpha, o.steps));
+  const Term taken = maximum(o.steps, 1);  // in the first step the correction is not used, and 0 / 0
+  const Term correction = sqrt(1 - pow(beta, taken)) / (1 - pow(alpha, taken));
   const Term rate = by_step(o.steps, o.rate * correction, o.rate);
   return {(1 - c.attr_float("norm_coefficient_post", 0)) * (o.x - rate * mean / root), mean, square};
 }

@@ -78,7 +78,7 @@ TEST_F(Files, AMappedFileShowsTheBytes) {
   const MappedFile file(path("a"));
   EXPECT_EQ(std::string(file.data(), static_cast<size_t>(file.size())), "bytes");
   EXPECT_EQ(MappedFile(path("empty")).size(), 0);
-  EXPECT_THROW(MappedFile{folder}, Error);
+  EXPECT_THROW(MappedFile{folder.path()}, Error);
   EXPECT_THROW(MappedFile{path("missing")}, Error);
 }
 

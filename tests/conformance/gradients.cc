@@ -158,6 +158,7 @@ class Differences {
     const ValueId leaf = problem_.leaves[parameter];
     const double h = kStep * std::max(1.0, std::abs(values_.at(leaf).get(i)));
     const auto [below, above] = slopes(leaf, i, h);
+    if (!std::isfinite(below) || !std::isfinite(above)) return "";  // the edge of the domain: there is no derivative
     const double rounding = kRounding * std::max(terms_, std::abs(here_)) / h, tolerance = kTolerance * scale + rounding;
     const bool corner = std::abs(above - below) > 1e-3 * scale + rounding;
     // A smooth loss is held to the central difference; at a corner every slope between the two sides is a gradient.
