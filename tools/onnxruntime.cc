@@ -40,8 +40,14 @@ for entry in session.get_inputs():
     if os.path.exists(path):
         name = entry.type[len("tensor("):-1]
         feed[entry.name] = numpy.load(path).astype(types.get(name, name))
+def keep(place, values):
+    if isinstance(values, (numpy.ndarray, numpy.generic)):
+        numpy.save(os.path.join(out, place + ".npy"), numpy.asarray(values, dtype=numpy.float64, order="C"))
 for index, values in enumerate(session.run(names, feed)):
-    numpy.save(os.path.join(out, "%d.npy" % index), numpy.asarray(values, dtype=numpy.float64, order="C"))
+    keep(str(index), values)
+    if isinstance(values, list):
+        for item, part in enumerate(values):
+            keep("%d[%d]" % (index, item), part)
 )";
 
 struct Finished {
@@ -93,7 +99,16 @@ std::map<std::string, HostTensor> run_onnxruntime(const std::string& python, con
   const Finished finished = run_python(python, kRun, arguments, own.path());
   if (finished.code != 0) throw Error(fmt::format("ONNX Runtime cannot run {}: {}", model, last_line(finished.output)));
   std::map<std::string, HostTensor> results;
-  for (size_t i = 0; i < outputs.size(); ++i) results[outputs[i]] = NpyFile(own.file(fmt::format("{}.npy", i))).tensor().cast(DType::f64);
+  const auto take = [&](const std::string& name, const std::string& file) {
+    if (!fs::exists(file)) return false;
+    results[name] = NpyFile(file).tensor().cast(DType::f64);
+    return true;
+  };
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (take(outputs[i], own.file(fmt::format("{}.npy", i)))) continue;
+    for (int item = 0; take(fmt::format("{}[{}]", outputs[i], item), own.file(fmt::format("{}[{}].npy", i, item))); ++item) {
+    }
+  }
   return results;
 }
 

@@ -11,8 +11,8 @@ namespace zeroplan {
 
 // The version, where `python` can import onnxruntime and numpy; else nullopt.
 std::optional<std::string> onnxruntime_version(const std::string& python);
-// Runs the model on the .npy files of `folder`, converted to the types of its inputs; outputs by name, as float64. Throws Error with what
-// the runtime says.
+// Runs the model on the .npy files of `folder`, converted to the types of its inputs; outputs by name, as float64, those of a sequence as
+// NAME[0], NAME[1], …; none for what is no tensor. Throws Error with what the runtime says.
 std::map<std::string, HostTensor> run_onnxruntime(const std::string& python, const std::string& model, const std::string& folder,
                                                   const std::vector<std::string>& outputs);
 

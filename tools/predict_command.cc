@@ -22,11 +22,16 @@ struct Arguments {
   CompileArguments compile;
 };
 
-std::vector<NamedFile> output_files(const std::vector<std::string>& outputs, const std::string& folder) {
-  std::vector<NamedFile> files;
-  for (const std::string& name : outputs)
-    files.push_back({"the file of output " + name, (std::filesystem::path(folder) / npy_file_name(name)).string()});
-  return files;
+std::string output_file(const std::string& folder, const std::string& output) {
+  return (std::filesystem::path(folder) / npy_file_name(output)).string();
+}
+
+void check_output_files(const Plan& plan, const Arguments& arguments) {
+  std::vector<NamedFile> files, inputs = data_files(arguments.data);
+  for (const PlanOutput& output : plan.outputs)
+    files.push_back({"the file of output " + output.name, output_file(arguments.output_folder, output.name)});
+  inputs.push_back({"the model", arguments.model});
+  check_outputs(files, inputs);
 }
 
 void run(const Arguments& arguments) {
@@ -34,15 +39,12 @@ void run(const Arguments& arguments) {
   check_local_ranks(options.ranks, "--ranks");
   const ModelFile model = open_model(arguments.model);
   options.outputs = arguments.outputs.empty() ? model.output_names() : arguments.outputs;
-  const std::vector<NamedFile> files = output_files(options.outputs, arguments.output_folder);
-  std::vector<NamedFile> inputs = data_files(arguments.data);
-  inputs.push_back({"the model", arguments.model});
-  check_outputs(files, inputs);
   const Plan plan = compile(model, options);
+  check_output_files(plan, arguments);
   const std::unique_ptr<DataSource> data = open_npy_folder(arguments.data, plan);
   const std::unique_ptr<Executor> executor = make_executor(plan, {}, model.weights());
   for (const auto& [name, values] : predict(*executor, *data)) {
-    const std::string path = (std::filesystem::path(arguments.output_folder) / npy_file_name(name)).string();
+    const std::string path = output_file(arguments.output_folder, name);
     write_npy(path, values);
     say("wrote {}: {} {}\n", path, type_name(values.dtype()), to_string(values.shape()));
   }

@@ -86,9 +86,12 @@ void GraphDecoder::decode_if(const OnnxNode& node, const std::vector<ValueId>& i
   if (build_.is_constant(condition)) return bind_all(node, run_branch(node, truth(build_, condition) ? "then_branch" : "else_branch"));
   if (elements(build_.shape(condition)) != 1)
     throw Error(fmt::format("its condition has shape {}; it must be one element", to_string(build_.shape(condition))));
-  ++branch_depth_;
-  std::vector<ValueId> then = run_branch(node, "then_branch"), otherwise = run_branch(node, "else_branch");
-  --branch_depth_;
+  std::vector<ValueId> then, otherwise;
+  {
+    const Nested nested(branch_depth_);
+    then = run_branch(node, "then_branch");
+    otherwise = run_branch(node, "else_branch");
+  }
   if (then.empty() || otherwise.empty()) return block(node);
   build_.set_origin(node.label());
   const ValueId chosen = build_.reshape(condition, {});

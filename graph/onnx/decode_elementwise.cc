@@ -45,13 +45,13 @@ void power(DecodeContext& c) {
   c.out(0, c.build.add(OpKind::pow, {c.in(0), exponent}));
 }
 
-void cast(DecodeContext& c) {
-  const DType to = c.dtype_of(c.attr_type("to", 0), "it casts to");
+void cast_to(DecodeContext& c, DType to) {
   const bool from_integers = is_floating(to) && !is_floating(c.build.dtype(c.in(0)));
   c.out(0, from_integers ? whole_numbers({c.build, c.in(0)}, to).id() : c.build.cast(c.in(0), to));
 }
 
-void cast_like(DecodeContext& c) { c.out(0, c.build.cast(c.in(0), c.build.dtype(c.in(1)))); }
+void cast(DecodeContext& c) { cast_to(c, c.dtype_of(c.attr_type("to", 0), "it casts to")); }
+void cast_like(DecodeContext& c) { cast_to(c, c.build.dtype(c.in(1))); }
 
 void identity(DecodeContext& c) { c.out(0, c.in(0)); }
 

@@ -25,10 +25,9 @@ ValueId apply(DecodeContext& c, ValueId x, const Cut& cut) {
 void cut_axis(Cut& cut, int64_t axis, int64_t start, int64_t end, int64_t step) {
   const int64_t dim = cut.shape[axis];
   if (step == 0) throw Error("a step is 0");
-  const auto from_end = [&](int64_t at) { return at < 0 ? (at < -dim ? -1 : at + dim) : at; };
   const int64_t low = step > 0 ? 0 : -1, high = step > 0 ? dim : dim - 1;
-  const int64_t first = std::clamp<int64_t>(start < -dim ? low : from_end(start), step > 0 ? 0 : -1, high);
-  const int64_t last = std::clamp<int64_t>(end < -dim ? low : from_end(end), low, high);
+  const auto place = [&](int64_t at) { return at < -dim ? low : std::clamp<int64_t>(at < 0 ? at + dim : at, low, high); };
+  const int64_t first = place(start), last = place(end);
   const int64_t span = step > 0 ? last - first : first - last;
   const uint64_t stride = step > 0 ? static_cast<uint64_t>(step) : 0 - static_cast<uint64_t>(step);
   const int64_t count = span <= 0 ? 0 : static_cast<int64_t>((static_cast<uint64_t>(span) - 1) / stride + 1);

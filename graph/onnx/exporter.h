@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "graph/ir/graph.h"
+#include "graph/onnx/limits.h"
 
 namespace zeroplan {
 
@@ -14,8 +15,6 @@ namespace zeroplan {
 using TakeParameter = std::function<void(int index, std::span<const std::byte> values)>;
 // Calls `take` once for each parameter, in any order; called twice where the model has split initializers.
 using GiveParameters = std::function<void(const TakeParameter& take)>;
-
-inline constexpr int64_t kProtobufLimit = (int64_t{1} << 31) - 1;  // bytes of a model file that other programs read
 
 struct ExportedFiles {
   std::vector<std::string> paths;   // the model's first

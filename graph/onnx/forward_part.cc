@@ -81,10 +81,6 @@ void trim_outputs(onnx::GraphProto& graph, const Names& reads) {
   }
 }
 
-}  // namespace
-
-namespace {
-
 // Keeps the elements that `keep` says, in order; `moved(from, to)` is told of each.
 template <typename List, typename Moved>
 void keep_elements(List& list, const std::vector<bool>& keep, Moved&& moved) {

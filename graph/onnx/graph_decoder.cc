@@ -10,29 +10,18 @@
 #include "graph/onnx/tensor_data.h"
 
 namespace zeroplan {
-namespace {
-
-void add_reads(const OnnxGraph& graph, std::set<std::string>& names);
-
-}  // namespace
 
 // Depth is bounded by the nesting limit of the file.
 void add_reads(const OnnxNode& node, std::set<std::string>& names) {
   for (const std::string& input : node.inputs)
     if (!input.empty()) names.insert(input);
   for (const std::string& name : gradient_names(node)) names.insert(name);
-  for (const OnnxAttribute& attribute : node.attributes)
-    if (attribute.graph) add_reads(*attribute.graph, names);
+  for (const OnnxAttribute& attribute : node.attributes) {
+    if (!attribute.graph) continue;
+    for (const OnnxNode& inner : attribute.graph->nodes) add_reads(inner, names);
+    for (const OnnxValueInfo& output : attribute.graph->outputs) names.insert(output.name);
+  }
 }
-
-namespace {
-
-void add_reads(const OnnxGraph& graph, std::set<std::string>& names) {
-  for (const OnnxNode& node : graph.nodes) add_reads(node, names);
-  for (const OnnxValueInfo& output : graph.outputs) names.insert(output.name);
-}
-
-}  // namespace
 
 std::set<std::string> output_names(const OnnxGraph& graph) {
   std::set<std::string> names;

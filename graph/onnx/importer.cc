@@ -80,6 +80,4 @@ ImportedModel ModelFile::inspect(const ImportOptions& options, std::vector<std::
 
 ImportedModel import_model(const std::string& path, const ImportOptions& options) { return ModelFile(path).decode(options); }
 
-ModelPeek peek_model(const std::string& path) { return ModelFile(path).peek(); }
-
 }  // namespace zeroplan

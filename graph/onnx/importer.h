@@ -108,6 +108,5 @@ class ModelFile {
 
 // For one question alone.
 ImportedModel import_model(const std::string& path, const ImportOptions& options);
-ModelPeek peek_model(const std::string& path);
 
 }  // namespace zeroplan

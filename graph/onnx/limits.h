@@ -5,8 +5,8 @@
 namespace zeroplan {
 
 inline constexpr int kMaxMessageDepth = 32;
-inline constexpr int64_t kMaxStrippedBytes = (int64_t{1} << 31) - 1;  // protobuf's own limit, for all but the weights
-inline constexpr int64_t kMaxNodes = 1'000'000;                       // with subgraphs and function bodies, before and after inlining
+inline constexpr int64_t kProtobufLimit = (int64_t{1} << 31) - 1;  // bytes of a message that protobuf reads
+inline constexpr int64_t kMaxNodes = 1'000'000;                    // with subgraphs and function bodies, before and after inlining
 inline constexpr int64_t kMaxTensors = 1'000'000;
 inline constexpr int64_t kMaxAttributes = 10'000'000;
 inline constexpr int64_t kMaxNameBytes = 16'384;

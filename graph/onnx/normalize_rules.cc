@@ -155,14 +155,14 @@ void dropout(OldNode& old) {
   node.add_input(constant(old, std::move(mode)));
   for (const char* name : {"ratio", "is_test"}) drop(node, name);
   if (old.opset < 10 && node.output_size() > 1 && !node.output(1).empty()) {
-    onnx::NodeProto cast = node, plain = node;  // the node itself gives the mask; one like it, in front, the output
-    const std::string mask = fresh_name(old);
+    onnx::NodeProto plain = node;  // the node itself gives the mask; one like it, in front, the output
+    const std::string name = node.name(), mask = fresh_name(old);
     plain.set_output(1, mask);
     plain.set_domain(kModernDomain);
     old.before.push_back(std::move(plain));
     const std::string x = node.input(0), result = node.output(1);
     node.Clear();
-    node.set_name(cast.name());
+    node.set_name(name);
     node.set_op_type("CastLike");
     node.add_input(mask);
     node.add_input(x);

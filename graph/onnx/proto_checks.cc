@@ -107,8 +107,10 @@ std::string tensor_contents(const onnx::TensorProto& tensor) {
   }
   std::string out;
   switch (tensor.data_type()) {
-    case kOnnxFloat: append<float>(out, tensor.float_data()); break;
-    case kOnnxDouble: append<double>(out, tensor.double_data()); break;
+    case kOnnxFloat:
+    case kOnnxComplex64: append<float>(out, tensor.float_data()); break;
+    case kOnnxDouble:
+    case kOnnxComplex128: append<double>(out, tensor.double_data()); break;
     case kOnnxInt64: append<int64_t>(out, tensor.int64_data()); break;
     case kOnnxUint32: append<uint32_t>(out, tensor.uint64_data()); break;
     case kOnnxUint64: append<uint64_t>(out, tensor.uint64_data()); break;
@@ -117,12 +119,8 @@ std::string tensor_contents(const onnx::TensorProto& tensor) {
     case kOnnxUint16:
     case kOnnxFloat16:
     case kOnnxBfloat16: append<uint16_t>(out, tensor.int32_data()); break;
-    case kOnnxInt8:
-    case kOnnxUint8:
-    case kOnnxInt4:
-    case kOnnxUint4:
-    case kOnnxBool: append<uint8_t>(out, tensor.int32_data()); break;
-    default: break;
+    default:  // a byte each, which holds more than one of the shorter types
+      if (onnx_type_bits(tensor.data_type()) > 0) append<uint8_t>(out, tensor.int32_data());
   }
   return out;
 }

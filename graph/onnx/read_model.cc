@@ -165,10 +165,6 @@ std::string digest(WeightFiles& files, std::span<const std::byte> file, const St
   return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
 }
 
-}  // namespace
-
-namespace {
-
 // Errors of a file name it.
 template <typename Fn>
 auto naming(const std::string& path, Fn&& fn) {

@@ -66,7 +66,7 @@ bool SameSamples::node_holds(const Node& node, ValueId id, int axis, int64_t str
       return part.axis >= 0 && holds(x, part.axis, part.stride);
     }
     case OpKind::transpose: return holds(x, static_cast<int>(node.attributes.get_ints(Attr::permutation)[axis]), stride);
-    case OpKind::slice: return shape(x)[axis] == shape(id)[axis] && holds(x, axis, stride);
+    case OpKind::slice:
     case OpKind::slice_grad: return shape(x)[axis] == shape(id)[axis] && holds(x, axis, stride);
     case OpKind::concat: return joined_hold(node, rank(id), axis, stride);
     case OpKind::softmax:

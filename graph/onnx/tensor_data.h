@@ -25,7 +25,9 @@ enum OnnxType : int {
   kOnnxDouble,
   kOnnxUint32,
   kOnnxUint64,
-  kOnnxBfloat16 = 16,
+  kOnnxComplex64,
+  kOnnxComplex128,
+  kOnnxBfloat16,
   kOnnxUint4 = 21,
   kOnnxInt4,
 };

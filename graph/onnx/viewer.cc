@@ -68,7 +68,7 @@ void write_viewer_model(const Graph& graph, const std::string& path) {
   auto* import = model.add_opset_import();
   import->set_domain(kDomain);
   import->set_version(1);
-  model.add_opset_import()->set_version(21);
+  model.add_opset_import()->set_version(kTargetOpset);
   onnx::GraphProto& out = *model.mutable_graph();
   out.set_name("zeroplan");
   for (const Value& value : graph.values) describe(value, value.kind == ValueKind::computed ? *out.add_value_info() : *out.add_input());

@@ -17,9 +17,9 @@ class StripWalk : public MessageWalk {
     run();
     int64_t kept = static_cast<int64_t>(bytes_.size());
     for (const WireEdit& edit : edits_) kept += static_cast<int64_t>(edit.bytes.size()) - edit.removed;
-    if (kept > kMaxStrippedBytes)
+    if (kept > kProtobufLimit)
       throw Error(fmt::format("the model holds {} bytes besides its weights (limit {}); store the tensors as initializers or external data",
-                              kept, kMaxStrippedBytes));
+                              kept, kProtobufLimit));
     const auto* bytes = reinterpret_cast<const char*>(bytes_.data());
     int64_t from = 0;
     model_.stripped.reserve(kept);

@@ -3,10 +3,10 @@
 
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/row_indices.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/cpu/space.h"
 #include "kernels/cpu/strided_copy.h"
-#include "kernels/failures.h"
 
 namespace zeroplan::ZP_KERNEL_NAMESPACE {
 
@@ -15,32 +15,20 @@ namespace {
 // table [outer, rows, inner], y [outer, count, inner]; all contiguous. indices [count] for all of outer, or [batch, count] where table and
 // indices share axes: `outer` is batch times the rest, and `repeats` places of it read the same indices.
 struct GatherShape {
-  int64_t outer = 1, repeats = 1, rows = 0, inner = 1, count = 0;
-  const TensorView& indices;
+  const int64_t axis, rows;
+  int64_t outer = 1, repeats = 1, inner = 1, count = 0;
+  const RowIndices indices;
 
-  GatherShape(const TensorView& table, const TensorView& index_view, const Attributes& attributes) : indices(index_view) {
-    int64_t axis = attributes.get_int(Attr::axis);
-    if (axis < 0) axis += table.rank;
+  GatherShape(const TensorView& table, const TensorView& index_view, const Attributes& attributes)
+      : axis(positive(attributes.get_int(Attr::axis), table.rank)), rows(table.dims[axis]), indices(index_view, rows) {
     const int64_t shared = attributes.has(Attr::axes) ? static_cast<int64_t>(attributes.get_ints(Attr::axes).size()) : 0;
     for (int i = 0; i < axis; ++i) outer *= table.dims[i];
     for (int64_t i = shared; i < axis; ++i) repeats *= table.dims[i];
     for (int i = static_cast<int>(axis) + 1; i < table.rank; ++i) inner *= table.dims[i];
-    rows = table.dims[axis];
-    const int64_t all = count_elements(index_view);
-    if (outer > 0) count = all / (outer / repeats);
-    for (int64_t k = 0; k < all; ++k) check_index(k);
+    if (outer > 0) count = count_elements(index_view) / (outer / repeats);
   }
-  int64_t given(int64_t k) const {
-    return indices.dtype == DType::i32 ? static_cast<const int32_t*>(indices.data)[k] : static_cast<const int64_t*>(indices.data)[k];
-  }
-  int64_t row(int64_t k) const {
-    const int64_t i = given(k);
-    return i < 0 ? i + rows : i;
-  }
+  static int64_t positive(int64_t axis, int rank) { return axis < 0 ? axis + rank : axis; }
   int64_t first(int64_t o) const { return o / repeats * count; }  // number of the first index for place o
-  void check_index(int64_t k) const {
-    if (row(k) < 0 || row(k) >= rows) index_outside_table(given(k), k, rows);
-  }
 };
 
 // One row of y after the other: [begin, end) of outer · count.
@@ -49,7 +37,7 @@ void gather_rows(const GatherShape& shape, const W* table, W* y, int64_t begin, 
   int64_t o = begin / shape.count, k = begin % shape.count;
   const int64_t inner = shape.inner;
   for (int64_t i = begin; i < end; ++i) {
-    const W* from = table + (o * shape.rows + shape.row(shape.first(o) + k)) * inner;
+    const W* from = table + (o * shape.rows + shape.indices.row(shape.first(o) + k)) * inner;
     if (inner == 1)
       y[i] = *from;
     else
@@ -67,7 +55,7 @@ void add_columns(const GatherShape& shape, const T* dy, T* d, int64_t o, int64_t
   for (int64_t r = 0; r < lines; ++r) std::memset(table + r * shape.inner, 0, static_cast<size_t>(length) * sizeof(T));
   for (int64_t k = 0; k < shape.count; ++k) {
     const T* from = dy + (o * shape.count + k) * shape.inner + begin;
-    T* to = table + shape.row(shape.first(o) + k) * shape.inner;
+    T* to = table + shape.indices.row(shape.first(o) + k) * shape.inner;
     if (end - begin == 1)
       *to += *from;
     else

@@ -12,13 +12,13 @@ namespace zeroplan::ZP_KERNEL_NAMESPACE {
 
 namespace {
 
-constexpr int kLanes = 64;  // blocks that are made together
+constexpr int kBlocks = 64;  // blocks that are made together
 
 // word w of block `first + lane` at words[w][lane]
 struct Words {
-  uint32_t word[4][kLanes];
+  uint32_t word[4][kBlocks];
   Words(const PhiloxStream& stream, int64_t first) {
-    for (int lane = 0; lane < kLanes; ++lane) {
+    for (int lane = 0; lane < kBlocks; ++lane) {
       const PhiloxBlock block = stream.block(first + lane);
       for (int w = 0; w < 4; ++w) word[w][lane] = block.word[w];
     }
@@ -30,15 +30,15 @@ PhiloxStream stream_of(const KernelArgs& args) {
   return {args.scalars->seed, args.attributes->get_int(Attr::key), args.scalars->step, args.scalars->micro_batch};
 }
 
-// fn(first element, count ≤ kLanes, words): elements [256 g + 64 w, + 64) get word w of blocks [64 g, 64 g + 64).
+// fn(first element, count ≤ kBlocks, words): elements [256 g + 64 w, + 64) get word w of blocks [64 g, 64 g + 64).
 template <typename Fn>
 void each_word(const KernelArgs& args, int64_t count, const Fn& fn) {
   const PhiloxStream stream = stream_of(args);
-  parallel_ranges(args.threads, count, 4 * kLanes, [&](int64_t begin, int64_t end) {
-    for (int64_t group = begin; group < end; group += 4 * kLanes) {
+  parallel_ranges(args.threads, count, 4 * kBlocks, [&](int64_t begin, int64_t end) {
+    for (int64_t group = begin; group < end; group += 4 * kBlocks) {
       const Words words(stream, group / 4);
-      for (int w = 0; w < 4 && group + w * kLanes < end; ++w)
-        fn(group + w * kLanes, std::min<int64_t>(kLanes, end - group - w * kLanes), words.word[w]);
+      for (int w = 0; w < 4 && group + w * kBlocks < end; ++w)
+        fn(group + w * kBlocks, std::min<int64_t>(kBlocks, end - group - w * kBlocks), words.word[w]);
     }
   });
 }
@@ -47,11 +47,11 @@ void each_word(const KernelArgs& args, int64_t count, const Fn& fn) {
 template <typename Fn>
 void each_number(const KernelArgs& args, int64_t count, const Fn& fn) {
   const PhiloxStream stream = stream_of(args);
-  parallel_ranges(args.threads, count, 2 * kLanes, [&](int64_t begin, int64_t end) {
-    for (int64_t group = begin; group < end; group += 2 * kLanes) {
+  parallel_ranges(args.threads, count, 2 * kBlocks, [&](int64_t begin, int64_t end) {
+    for (int64_t group = begin; group < end; group += 2 * kBlocks) {
       const Words words(stream, group / 2);
-      for (int64_t i = 0; i < std::min<int64_t>(2 * kLanes, end - group); ++i) {
-        const int half = static_cast<int>(i / kLanes), lane = static_cast<int>(i % kLanes);
+      for (int64_t i = 0; i < std::min<int64_t>(2 * kBlocks, end - group); ++i) {
+        const int half = static_cast<int>(i / kBlocks), lane = static_cast<int>(i % kBlocks);
         fn(group + i, (uint64_t{words.word[2 * half][lane]} << 32 | words.word[2 * half + 1][lane]) >> 11);
       }
     }

@@ -4,10 +4,10 @@
 
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/row_indices.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/cpu/space.h"
 #include "kernels/cpu/strided_copy.h"
-#include "kernels/failures.h"
 
 namespace zeroplan::ZP_KERNEL_NAMESPACE {
 
@@ -15,24 +15,15 @@ namespace {
 
 // data and y [batch, rows, inner], indices [batch, count], updates [batch, count, inner]; all contiguous.
 struct ScatterShape {
-  int64_t batch = 1, rows = 0, inner = 1, count = 0;
-  const TensorView& indices;
+  const int axis;
+  const int64_t rows, count;
+  int64_t batch = 1, inner = 1;
+  const RowIndices indices;
 
-  ScatterShape(const TensorView& data, const TensorView& index_view) : indices(index_view) {
-    const int axis = index_view.rank - 1;
+  ScatterShape(const TensorView& data, const TensorView& index_view)
+      : axis(index_view.rank - 1), rows(data.dims[axis]), count(index_view.dims[axis]), indices(index_view, rows) {
     for (int i = 0; i < axis; ++i) batch *= data.dims[i];
     for (int i = axis + 1; i < data.rank; ++i) inner *= data.dims[i];
-    rows = data.dims[axis];
-    count = index_view.dims[axis];
-    for (int64_t k = 0; k < batch * count; ++k)
-      if (row(k) < 0 || row(k) >= rows) index_outside_table(given(k), k, rows);
-  }
-  int64_t given(int64_t k) const {
-    return indices.dtype == DType::i32 ? static_cast<const int32_t*>(indices.data)[k] : static_cast<const int64_t*>(indices.data)[k];
-  }
-  int64_t row(int64_t k) const {
-    const int64_t i = given(k);
-    return i < 0 ? i + rows : i;
   }
 };
 
@@ -83,7 +74,7 @@ void scatter_columns(const ScatterShape& s, const T* data, const T* updates, T* 
     for (int64_t r = b * s.rows; r < (b + 1) * s.rows; ++r) std::memcpy(y + r * inner + begin, data + r * inner + begin, bytes);
   for (int64_t k = b * s.count; k < (b + 1) * s.count; ++k) {
     const T* from = updates + k * inner;
-    T* to = y + (b * s.rows + s.row(k)) * inner;
+    T* to = y + (b * s.rows + s.indices.row(k)) * inner;
     for (int64_t i = begin; i < end; ++i) to[i] = Op::join(to[i], from[i]);
   }
 }

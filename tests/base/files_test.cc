@@ -13,6 +13,7 @@
 #include "base/mapped_file.h"
 #include "base/output_file.h"
 #include "base/patterns.h"
+#include "base/temporary_folder.h"
 
 namespace zeroplan {
 namespace {
@@ -22,15 +23,10 @@ using testing::HasSubstr;
 
 class Files : public testing::Test {
  protected:
-  Files() : folder(std::filesystem::temp_directory_path() / ("zeroplan_files_" + std::to_string(::getpid()))) {
-    std::filesystem::create_directories(folder);
-  }
-  ~Files() override { std::filesystem::remove_all(folder); }
-
-  std::string path(const std::string& name) const { return folder / name; }
+  std::string path(const std::string& name) const { return folder.file(name); }
   std::vector<std::string> names() const {
     std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(folder)) names.push_back(entry.path().filename());
+    for (const auto& entry : std::filesystem::directory_iterator(folder.path())) names.push_back(entry.path().filename());
     return names;
   }
   static std::string text(const std::string& path) {
@@ -38,7 +34,7 @@ class Files : public testing::Test {
     return {std::istreambuf_iterator<char>(file), {}};
   }
 
-  std::filesystem::path folder;
+  TemporaryFolder folder;
 };
 
 TEST_F(Files, AnOutputFileIsThereOnceItIsCommitted) {
@@ -82,7 +78,7 @@ TEST_F(Files, AMappedFileShowsTheBytes) {
   const MappedFile file(path("a"));
   EXPECT_EQ(std::string(file.data(), static_cast<size_t>(file.size())), "bytes");
   EXPECT_EQ(MappedFile(path("empty")).size(), 0);
-  EXPECT_THROW(MappedFile{folder}, Error);
+  EXPECT_THROW(MappedFile{folder.path()}, Error);
   EXPECT_THROW(MappedFile{path("missing")}, Error);
 }
 

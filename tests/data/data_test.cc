@@ -3,12 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <numeric>
 
 #include "base/error.h"
 #include "base/host_tensor.h"
+#include "base/temporary_folder.h"
 #include "tests/data/npy_writer.h"
+#include "tests/error_of.h"
 
 namespace zeroplan {
 namespace {
@@ -21,13 +22,6 @@ using ::testing::HasSubstr;
 
 class DataTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    folder = ::testing::TempDir() + "zeroplan_data_" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    std::filesystem::remove_all(folder);
-    std::filesystem::create_directories(folder);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder); }
-
   PlanInput& input(const std::string& name, DType dtype, Shape shape, int sample_axis = 0) {
     PlanInput in;
     in.name = name;
@@ -43,17 +37,9 @@ class DataTest : public ::testing::Test {
     source.read(index, first, count, order, out.view());
     return out;
   }
-  template <typename Fn>
-  std::string error_of(Fn&& fn) {
-    try {
-      fn();
-    } catch (const Error& e) {
-      return e.what();
-    }
-    return "no error";
-  }
 
-  std::string folder;
+  const TemporaryFolder temporary;
+  const std::string folder = temporary.path();
   Plan plan;
 };
 

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/temporary_folder.h"
 #include "graph/onnx/importer.h"
 #include "tests/decoders/one_node.h"
 
@@ -56,11 +57,11 @@ class Sized {
   std::string refusal() {
     *m_.proto.mutable_graph()->add_node() = node_;
     m_.output("y", {});
-    TempFolder folder;
+    TemporaryFolder folder;
     ImportOptions options;
     options.outputs = {"y"};
     try {
-      import_model(m_.save(folder / "m.onnx"), options);
+      import_model(m_.save(folder.file("m.onnx")), options);
     } catch (const Error& error) {
       return error.what();
     }
@@ -231,10 +232,10 @@ TEST(HostileSizes, FilledIntegersKeepTheirBits) {
   shape.add_dims(1);
   shape.add_int64_data(3);
   m.output("y", {});
-  TempFolder folder;
+  TemporaryFolder folder;
   ImportOptions options;
   options.outputs = {"y"};
-  const ImportedModel model = import_model(m.save(folder / "m.onnx"), options);
+  const ImportedModel model = import_model(m.save(folder.file("m.onnx")), options);
   EXPECT_EQ(model.graph.value(model.outputs.at(0).value).constant.to_ints(), (std::vector<int64_t>(3, kMost - 1)));
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "base/temporary_folder.h"
 #include "graph/onnx/tensor_data.h"
 #include "tests/conformance/forward.h"
 #include "tests/conformance/gradients.h"
@@ -113,12 +114,12 @@ OneNode& OneNode::set(const std::string& name, const HostTensor& value) {
   return *this;
 }
 
-std::string OneNode::save(const TempFolder& folder) const {
+std::string OneNode::save(const TemporaryFolder& folder) const {
   ModelBuilder model = builder_;
   onnx::NodeProto& node = model.node(op_, inputs_, outputs_, "node");
   for (const onnx::AttributeProto& attribute : attributes_) *node.add_attribute() = attribute;
   for (const std::string& name : outputs_) model.output(name, {});  // the type that is stated plays no part
-  return model.save(folder / "model.onnx");
+  return model.save(folder.file("model.onnx"));
 }
 
 DataSet OneNode::data() const {
@@ -129,7 +130,7 @@ DataSet OneNode::data() const {
 }
 
 std::vector<HostTensor> OneNode::values() const {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const ModelFile file(save(folder));
   const std::map<std::string, HostTensor> outputs = evaluate_reference(import_forward(file, data(), DType::f64));
   std::vector<HostTensor> list;
@@ -138,7 +139,7 @@ std::vector<HostTensor> OneNode::values() const {
 }
 
 std::vector<HostTensor> OneNode::planned() const {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const ModelFile file(save(folder));
   const std::map<std::string, HostTensor> outputs = evaluate_plan(file, import_forward(file, data(), DType::f32), DType::f32);
   std::vector<HostTensor> list;
@@ -147,7 +148,7 @@ std::vector<HostTensor> OneNode::planned() const {
 }
 
 std::string OneNode::gradient_difference() const {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const ModelFile file(save(folder));
   const GradientProblem problem = make_problem(import_forward(file, data(), DType::f64));
   if (problem.leaves.empty()) return "no gradient path";

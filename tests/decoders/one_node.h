@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/host_tensor.h"
+#include "base/temporary_folder.h"
 #include "tests/conformance/suite.h"
 #include "tests/onnx/model_builder.h"
 
@@ -40,7 +41,7 @@ class OneNode {
   std::string refusal() const;  // what the import says; empty where it says nothing
 
  private:
-  std::string save(const TempFolder& folder) const;
+  std::string save(const TemporaryFolder& folder) const;
   DataSet data() const;
 
   ModelBuilder builder_;

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/temporary_folder.h"
 #include "tests/conformance/forward.h"
 #include "tests/conformance/gradients.h"
 #include "tests/decoders/one_node.h"
@@ -112,8 +113,8 @@ TEST(Quantize, DequantizeReadsNibblesOfAnInitializer) {
     add("z", {2, 3}, {'\x01', '\x10', '\x3f'});                  // 1 0 0 1 15 3
     ModelBuilder::set(model.node("DequantizeLinear", {"w", "s", "z"}, {"y"}), "block_size", 2);
     ModelBuilder::set(*model.proto.mutable_graph()->mutable_node(0), "axis", 0);
-    const TempFolder folder;
-    const ModelFile file(model.save(folder / "m.onnx"));
+    const TemporaryFolder folder;
+    const ModelFile file(model.save(folder.file("m.onnx")));
     const DataSet set{{}, {{"y", 0, {}}}, {}, {}};
     const HostTensor y = evaluate_reference(import_forward(file, set, DType::f64)).at("y");
     const std::vector<double> plain = {-1, 2, 21, 7, 18, 45, 52, -65, 12}, signs = {-1, 2, 21, -9, -14, -3, -12, 15, 12};
@@ -122,7 +123,7 @@ TEST(Quantize, DequantizeReadsNibblesOfAnInitializer) {
     other.set_op_type("Identity");
     other.clear_attribute();
     other.mutable_input()->DeleteSubrange(1, 2);
-    const ModelFile elsewhere(model.save(folder / "other.onnx"));
+    const ModelFile elsewhere(model.save(folder.file("other.onnx")));
     const std::string name = with_sign ? "tensor 'w' is int4" : "tensor 'w' is uint4";
     EXPECT_THAT(message([&] { import_forward(elsewhere, set, DType::f64); }), HasSubstr(name + ", which is not supported here"));
   }
@@ -161,8 +162,8 @@ struct Chain {
 };
 
 HostTensor gradient_of(const ModelBuilder& model, const HostTensor& x) {
-  const TempFolder folder;
-  const ModelFile file(model.save(folder / "m.onnx"));
+  const TemporaryFolder folder;
+  const ModelFile file(model.save(folder.file("m.onnx")));
   const DataSet set{{{"x", onnx::TensorProto::FLOAT, x}}, {{"y", 0, {}}}, {}, {}};
   const std::vector<HostTensor> gradients = built_gradients(make_problem(import_forward(file, set, DType::f64)));
   return gradients.at(0);
@@ -226,6 +227,27 @@ const std::vector<Chain>& chains() {
        }},
   };
   return list;
+}
+
+// A cast to floating point gives the numbers that were rounded, whichever operator says so.
+TEST(Quantize, GradientsPassThroughCastsOfTheIntegers) {
+  const HostTensor x = reals({4}, {-66.8, -3, 0.2, 90});
+  ModelBuilder identity = with_input(x);
+  identity.add("Identity", {"x"}, "y");
+  const HostTensor weights = gradient_of(identity, x);
+  for (const char* op : {"Cast", "CastLike"}) {
+    ModelBuilder model = with_input(x);
+    model.weight("s", {}, {0.5f});
+    add_bytes(model, "z", 5);
+    model.add("QuantizeLinear", {"x", "s", "z"}, "q");
+    if (op == std::string("Cast"))
+      model.add(op, {"q"}, "y", {{"to", onnx::TensorProto::FLOAT}});
+    else
+      model.add(op, {"q", "s"}, "y");
+    const HostTensor gradient = gradient_of(model, x);
+    for (int64_t i = 0; i < x.count(); ++i)
+      EXPECT_NEAR(gradient.get(i), i == 0 || i == 3 ? 0 : weights.get(i) / 0.5, 1e-12) << op << " " << i;
+  }
 }
 
 // torch.fake_quantize_per_tensor_affine: 1 where the rounded number lies in the range, ends included, else 0.

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
+#include "base/temporary_folder.h"
 #include "tests/conformance/forward.h"
 #include "tests/conformance/gradients.h"
 #include "tests/decoders/one_node.h"
@@ -150,8 +151,8 @@ TEST(QuantizedProducts, GradientsPassThroughDynamicQuantisation) {
   const HostTensor x = reals({1, 3}, {0.7, -1.5, 3});
   std::vector<HostTensor> gradients;
   for (const ModelBuilder* each : {&model, &plain}) {
-    const TempFolder folder;
-    const ModelFile file(each->save(folder / "m.onnx"));
+    const TemporaryFolder folder;
+    const ModelFile file(each->save(folder.file("m.onnx")));
     const DataSet set{{{"x", onnx::TensorProto::FLOAT, x}}, {{"y", 0, {}}}, {}, {}};
     gradients.push_back(built_gradients(make_problem(import_forward(file, set, DType::f64))).at(0));
   }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "tests/error_of.h"
 
 namespace zeroplan {
 namespace {
@@ -36,13 +37,8 @@ void append(void* p) {
 
 void fail(void* p) { throw std::runtime_error(static_cast<const char*>(p)); }
 
-std::string error_of(Stream& stream) {
-  try {
-    stream.synchronize();
-  } catch (const std::exception& e) {
-    return e.what();
-  }
-  return "";
+std::string failure(Stream& stream) {
+  return error_of<std::exception>([&] { stream.synchronize(); });
 }
 
 TEST_F(DeviceTest, MemoryIsAlignedZeroAndWritable) {
@@ -142,8 +138,8 @@ TEST_F(DeviceTest, AFailedStreamSkipsWorkAndRethrows) {
     stream->launch(fail, const_cast<char*>("first"));
     stream->launch(append, &b);
     stream->launch(fail, const_cast<char*>("second"));
-    EXPECT_EQ(error_of(*stream), "first");
-    EXPECT_EQ(error_of(*stream), "first");
+    EXPECT_EQ(failure(*stream), "first");
+    EXPECT_EQ(failure(*stream), "first");
     EXPECT_EQ(list, std::vector<int>{1});
     auto event = device->new_event();
     EXPECT_THROW(stream->wait(*event), std::runtime_error);
@@ -166,8 +162,8 @@ TEST_F(DeviceTest, AFailureReachesTheStreamsThatWait) {
   reduce->record(*second);
   EXPECT_THROW(compute->wait(*second), std::runtime_error);
   compute->launch(append, &a);
-  EXPECT_EQ(error_of(*reduce), "gather broke");
-  EXPECT_EQ(error_of(*compute), "gather broke");
+  EXPECT_EQ(failure(*reduce), "gather broke");
+  EXPECT_EQ(failure(*compute), "gather broke");
   EXPECT_TRUE(list.empty());
 }
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/npy.h"
+#include "base/output_file.h"
 #include "base/temporary_folder.h"
 #include "tests/e2e_support/command.h"
 #include "tests/e2e_support/tiny_model.h"
@@ -84,11 +85,39 @@ TEST_F(Predict, AnOutputNamedWithASlashIsAFileOfTheFolder) {
   EXPECT_NEAR(NpyFile(out_.file("_scale:0.npy")).tensor().get(1), 2 * random_tensor({3, 2}, 4).get(1), 1e-6);
 }
 
+// x, split into its columns: a sequence.
+void save_columns(const std::string& path, const char* input) {
+  TinyModel model;
+  model.input(input, DType::f32, {"N", 2}).weight("w", {2}, {1, 2}).node("Mul", {input, "w"}, {"y"});
+  model.node("SplitToSequence", {"y"}, {"s"}, {{"axis", int64_t{1}}}).output("y", {"N", 2}).output("s", {"N", 1});
+  model.node("ReduceMean", {"y"}, {"loss"}, {{"keepdims", int64_t{0}}}).output("loss", {}).save(path);
+}
+
+TEST_F(Predict, AnItemOfASequenceOverwritesNoData) {
+  save_columns(file("columns.onnx"), "s[0]");
+  const HostTensor x = random_tensor({3, 2}, 4);
+  write_npy(file("s[0].npy"), x);
+  const std::string command =
+      fmt::format("{} predict {} --data {} --batch 3 --micro-batches 1 --output s", kProgram, file("columns.onnx"), folder_.path());
+  const Outcome outcome = run_command(fmt::format("{} -o {}", command, folder_.path()));
+  EXPECT_NE(outcome.code, 0);
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("the file of output s[0]"), HasSubstr("would overwrite a data file")));
+  EXPECT_EQ(NpyFile(file("s[0].npy")).tensor(), x);
+  ASSERT_EQ(run_command(fmt::format("{} -o {}", command, out_.path())).code, 0);
+  EXPECT_NEAR(NpyFile(out_.file("s[1].npy")).tensor().get(1), 2 * x.get(3), 1e-6);
+}
+
 TEST_F(Predict, RefusesWhatItDoesNotKnow) {
   EXPECT_THAT(predict("--output z").output, AllOf(HasSubstr("no output 'z'"), HasSubstr("total, y")));
   EXPECT_THAT(predict("--bind other=1").output, HasSubstr("--bind other: the model has no such input"));
   EXPECT_THAT(predict("--bind rate=1,2").output, AllOf(HasSubstr("--bind rate"), HasSubstr("2 values")));
   EXPECT_THAT(predict("--bind x=high").output, HasSubstr("'high' is not a number"));
+}
+
+double mean_of(const HostTensor& values) {
+  double sum = 0;
+  for (int64_t i = 0; i < values.count(); ++i) sum += values.get(i);
+  return sum / static_cast<double>(values.count());
 }
 
 class DoctorTest : public testing::Test {
@@ -124,6 +153,32 @@ TEST_F(DoctorTest, AKinkNearByIsNoFinding) {
   write_npy(folder_.path() + "/x.npy", HostTensor::of<float>(DType::f32, {4, 1}, {1, 1, 1, 1}));
   EXPECT_THAT(doctor("--python /no/such/python").output,
               AllOf(HasSubstr("w: gradient along a random direction"), HasSubstr("nothing found")));
+}
+
+// A shell script in Python's place, which gives what stands in files as what ONNX Runtime gives: the first output and the first item of
+// the second, not the second item.
+TEST_F(DoctorTest, ComparesTheItemsOfASequenceThatAreThere) {
+  save_columns(model(), "x");
+  const HostTensor x = random_tensor({4, 2}, 1);
+  HostTensor y(DType::f64, {4, 2}), first(DType::f64, {4, 1});
+  for (int64_t i = 0; i < 4; ++i) {
+    first.set(i, x.get(2 * i));
+    y.set(2 * i, x.get(2 * i));
+    y.set(2 * i + 1, 2 * x.get(2 * i + 1));
+  }
+  write_npy(folder_.path() + "/x.npy", x);
+  const TemporaryFolder given;
+  write_npy(given.file("0.npy"), y);
+  write_npy(given.file("1[0].npy"), first);
+  write_npy(given.file("2.npy"), HostTensor::of<double>(DType::f64, {}, {mean_of(y)}));
+  const std::string python = folder_.path() + "/python";
+  write_file(python, fmt::format("#!/bin/sh\nif [ $# -eq 1 ]; then echo 1.0; else cp {}/*.npy \"$4\"; fi\n", given.path()));
+  std::filesystem::permissions(python, std::filesystem::perms::owner_all);
+  const Outcome outcome = doctor("--python " + python);
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("output 'y': differs from ONNX Runtime 1.0 by 0 "),
+                                    HasSubstr("output 's[0]': differs from ONNX Runtime 1.0 by 0 "),
+                                    HasSubstr("output 's[1]': ONNX Runtime 1.0 gives no such tensor: not compared")));
 }
 
 TEST_F(DoctorTest, NamesWhatStandsInTheWay) {

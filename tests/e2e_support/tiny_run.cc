@@ -110,13 +110,4 @@ RunScalars scalars_of_step(int64_t step, double lr) {
   return scalars;
 }
 
-std::string error_of(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 }  // namespace zeroplan

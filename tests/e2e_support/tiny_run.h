@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "tests/e2e_support/golden.h"
 #include "tests/e2e_support/tiny_model.h"
+#include "tests/error_of.h"
 
 namespace zeroplan {
 
@@ -51,7 +52,5 @@ HostTensor floats(const Shape& shape, const std::vector<double>& values);
 std::vector<double> values_of(const HostTensor& tensor);
 int parameter_index(const Plan& plan, const std::string& name);  // throws where there is none
 RunScalars scalars_of_step(int64_t step, double lr);
-// The message of the error that `work` throws; "no error" where it throws none.
-std::string error_of(const std::function<void()>& work);
 
 }  // namespace zeroplan

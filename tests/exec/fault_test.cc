@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "tests/error_of.h"
 #include "tests/exec/chain_plan.h"
 
 namespace zeroplan {
@@ -30,16 +31,6 @@ ExecutorOptions chain_options(int64_t deadline_ms = 20000) {
 
 std::unique_ptr<Executor> make(const ChainOptions& o, ExecutorOptions options) {
   return std::make_unique<Executor>(std::vector{test::make_chain_plan(o)}, test::chain_weights(), std::move(options));
-}
-
-template <typename Fn>
-std::string error_of(Fn&& fn) {
-  try {
-    fn();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
 }
 
 StepReport step(Executor& executor, const ChainOptions& o, int64_t number = 7) {

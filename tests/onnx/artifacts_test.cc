@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/mapped_file.h"
+#include "base/temporary_folder.h"
 #include "graph/onnx/exporter.h"
 #include "graph/onnx/ort_checkpoint.h"
 #include "tests/onnx/checkpoint_builder.h"
@@ -92,11 +93,12 @@ double loss_of(const ImportedModel& model) {
 }
 
 TEST(Artifacts, TheCheckpointGivesValuesAndRoles) {
-  TempFolder folder;
-  const double expected = loss_of(import_model(small_regression().save(folder / "plain.onnx"), samples(2)));
-  without_values().save(folder / "run_eval_model.onnx");
-  write_bytes(folder / "run_checkpoint", CheckpointBuilder().build({.trained = {kW}, .frozen = {kB}, .step = 3, .learning_rate = 0.5f}));
-  for (const std::string& path : {folder / "run_eval_model.onnx", folder.path().string()}) {
+  TemporaryFolder folder;
+  const double expected = loss_of(import_model(small_regression().save(folder.file("plain.onnx")), samples(2)));
+  without_values().save(folder.file("run_eval_model.onnx"));
+  write_bytes(folder.file("run_checkpoint"),
+              CheckpointBuilder().build({.trained = {kW}, .frozen = {kB}, .step = 3, .learning_rate = 0.5f}));
+  for (const std::string& path : {folder.file("run_eval_model.onnx"), folder.path()}) {
     const ImportedModel model = import_model(path, samples(2));
     EXPECT_EQ(loss_of(model), expected);
     for (const Parameter& p : model.graph.parameters) EXPECT_EQ(p.trainable, p.name == "w") << p.name;
@@ -105,25 +107,25 @@ TEST(Artifacts, TheCheckpointGivesValuesAndRoles) {
 }
 
 TEST(Artifacts, ExternalDataIsReadAndChecked) {
-  TempFolder folder;
-  const double expected = loss_of(import_model(small_regression().save(folder / "plain.onnx"), samples(2)));
-  const std::string path = without_values().save(folder / "eval_model.onnx");
+  TemporaryFolder folder;
+  const double expected = loss_of(import_model(small_regression().save(folder.file("plain.onnx")), samples(2)));
+  const std::string path = without_values().save(folder.file("eval_model.onnx"));
   const TestTensor outside{"w", {3, 2}, {}, 8};
-  write_bytes(folder / "checkpoint", CheckpointBuilder().build({.trained = {outside, kB}, .external = true}));
+  write_bytes(folder.file("checkpoint"), CheckpointBuilder().build({.trained = {outside, kB}, .external = true}));
   EXPECT_THAT(message([&] { import_model(path, samples(2)); }), HasSubstr("checkpoint.data"));
   std::string data(8 + 24, '\0');
   std::memcpy(&data[8], kW.values.data(), 24);
-  write_bytes(folder / "checkpoint.data", data);
+  write_bytes(folder.file("checkpoint.data"), data);
   EXPECT_EQ(loss_of(import_model(path, samples(2))), expected);
-  write_bytes(folder / "checkpoint.data", data.substr(0, 20));
+  write_bytes(folder.file("checkpoint.data"), data.substr(0, 20));
   EXPECT_THAT(message([&] { import_model(path, samples(2)); }), HasSubstr("lie outside"));
 }
 
 TEST(Artifacts, TheDigestCoversTheCheckpoint) {
-  TempFolder folder;
-  const std::string path = without_values().save(folder / "eval_model.onnx");
+  TemporaryFolder folder;
+  const std::string path = without_values().save(folder.file("eval_model.onnx"));
   const auto digest = [&](const TestCheckpoint& c) {
-    write_bytes(folder / "checkpoint", CheckpointBuilder().build(c));
+    write_bytes(folder.file("checkpoint"), CheckpointBuilder().build(c));
     return import_model(path, samples(2)).model_digest;
   };
   const std::string first = digest({.trained = {kW, kB}});
@@ -133,18 +135,18 @@ TEST(Artifacts, TheDigestCoversTheCheckpoint) {
 }
 
 TEST(Artifacts, WithoutCheckpointTheWayOutIsNamed) {
-  TempFolder folder;
-  std::filesystem::copy_file(artifacts("/training_model.onnx"), folder / "training_model.onnx");
-  EXPECT_THAT(message([&] { import_model(folder / "training_model.onnx", samples(2)); }), HasSubstr("<prefix>checkpoint"));
+  TemporaryFolder folder;
+  std::filesystem::copy_file(artifacts("/training_model.onnx"), folder.file("training_model.onnx"));
+  EXPECT_THAT(message([&] { import_model(folder.file("training_model.onnx"), samples(2)); }), HasSubstr("<prefix>checkpoint"));
   EXPECT_THAT(message([&] { ModelFile(artifacts() + "/data"); }), HasSubstr("folder without training_model.onnx"));
 }
 
 // In the model, or beside it where that would get too large.
 TEST(Artifacts, TheExportStandsAlone) {
-  TempFolder folder;
+  TemporaryFolder folder;
   const ImportedModel before = import_model(artifacts(), samples(8));
   for (const bool beside : {false, true}) {
-    const std::string path = folder / (beside ? "large.onnx" : "trained.onnx");
+    const std::string path = folder.file(beside ? "large.onnx" : "trained.onnx");
     const auto give = [&](const TakeParameter& take) {
       for (size_t i = 0; i < before.graph.parameters.size(); ++i) {
         const std::vector<float> values(elements(before.graph.parameters[i].shape), 0.25f);

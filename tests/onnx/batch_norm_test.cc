@@ -2,8 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <span>
 
+#include "base/temporary_folder.h"
 #include "graph/onnx/exporter.h"
 #include "tests/onnx/evaluate.h"
 #include "tests/onnx/model_builder.h"
@@ -50,8 +52,8 @@ std::vector<std::string> statistics_of(const ImportedModel& model) {
 }
 
 ImportedModel import(ModelBuilder& m, const ImportOptions& options = samples(4)) {
-  TempFolder folder;
-  return import_model(m.save(folder / "m.onnx"), options);
+  TemporaryFolder folder;
+  return import_model(m.save(folder.file("m.onnx")), options);
 }
 
 Role role_of(const ImportedModel& model, const std::string& name) {
@@ -79,10 +81,10 @@ TEST(BatchNorms, EvaluationModeKeepsThemConstant) {
   // a: (x - mean)/sqrt(var)·weight; b the same on that.
   const double x = 3, a0 = x / std::sqrt(1 + 1e-5), a1 = (x - 0.5) * 2 / std::sqrt(4 + 1e-5);
   const double b0 = a0 / std::sqrt(1 + 1e-5), b1 = (a1 - 0.5) * 2 / std::sqrt(4 + 1e-5);
-  TempFolder folder;
-  EXPECT_NEAR(
-      evaluate_loss(import_model(m.save(folder / "m.onnx"), samples(1)), {{"x", HostTensor::of<double>(DType::f32, {1, 2, 1}, {x, x})}}),
-      (b0 * b0 + b1 * b1) / 2, 1e-6);
+  TemporaryFolder folder;
+  EXPECT_NEAR(evaluate_loss(import_model(m.save(folder.file("m.onnx")), samples(1)),
+                            {{"x", HostTensor::of<double>(DType::f32, {1, 2, 1}, {x, x})}}),
+              (b0 * b0 + b1 * b1) / 2, 1e-6);
 }
 
 TEST(BatchNorms, PatternsNameNodesOrTensors) {
@@ -114,8 +116,8 @@ TEST(BatchNorms, SharedStatisticsAndMergedOnes) {
 TEST(BatchNorms, StatisticsMergedIntoAParameter) {
   ModelBuilder m = two_norms(true);
   m.proto.mutable_graph()->mutable_node(0)->set_input(3, "a.bias");
-  TempFolder folder;
-  const std::string from = m.save(folder / "m.onnx"), to = folder / "trained.onnx";
+  TemporaryFolder folder;
+  const std::string from = m.save(folder.file("m.onnx")), to = folder.file("trained.onnx");
   const ImportedModel model = import_model(from, samples(4));
   EXPECT_THAT(statistics_of(model), UnorderedElementsAre("a.bias.running_mean", "a.running_var", "b.running_mean", "b.running_var"));
   EXPECT_EQ(role_of(model, "a.bias"), Role::parameter);
@@ -136,7 +138,7 @@ TEST(BatchNorms, StatisticsMergedIntoAParameter) {
 
 // Exporters that know no initializers, as PaddlePaddle's, store running statistics in Constant nodes.
 TEST(BatchNorms, StatisticsInConstantNodesAreState) {
-  TempFolder folder;
+  TemporaryFolder folder;
   ModelBuilder m = two_norms(true);
   onnx::GraphProto& graph = *m.proto.mutable_graph();
   for (int i = graph.initializer_size() - 1; i >= 0; --i) {
@@ -148,7 +150,7 @@ TEST(BatchNorms, StatisticsInConstantNodesAreState) {
     m.constant(tensor.name(), {2}, values);
     for (int at = graph.node_size() - 1; at > 0; --at) graph.mutable_node()->SwapElements(at, at - 1);
   }
-  const std::string from = m.save(folder / "m.onnx"), to = folder / "trained.onnx";
+  const std::string from = m.save(folder.file("m.onnx")), to = folder.file("trained.onnx");
   const ImportedModel model = import_model(from, samples(4));
   EXPECT_THAT(statistics_of(model), UnorderedElementsAre("a.running_mean", "a.running_var", "b.running_mean", "b.running_var"));
   EXPECT_EQ(model.graph.statistics.size(), 2u);
@@ -212,6 +214,29 @@ TEST(BatchNorms, InABranchThatIsKnownTheyAreState) {
   const ImportedModel model = import(m);
   EXPECT_THAT(statistics_of(model), UnorderedElementsAre("a.running_mean", "a.running_var", "b.running_mean", "b.running_var"));
   EXPECT_EQ(model.graph.statistics.size(), 2u);
+}
+
+// What is wrong with a choice says nothing of the norms that come after it.
+TEST(BatchNorms, AfterAChoiceThatCannotBeReadTheyAreOutsideOfIt) {
+  ModelBuilder m = norm_in_branch(false);
+  onnx::GraphProto& graph = *m.proto.mutable_graph();
+  onnx::NodeProto& choice =
+      *std::find_if(graph.mutable_node()->begin(), graph.mutable_node()->end(), [](const auto& node) { return node.name() == "choice"; });
+  onnx::GraphProto& branch = *choice.mutable_attribute(0)->mutable_g();
+  onnx::NodeProto norm = branch.node(0), identity = choice.attribute(1).g().node(0);
+  identity.set_output(0, "inside");
+  *branch.mutable_node(0) = identity;
+  onnx::ValueInfoProto& surplus = *choice.mutable_attribute(1)->mutable_g()->add_input();  // branches take none
+  surplus.set_name("surplus");
+  surplus.mutable_type()->mutable_tensor_type()->set_elem_type(onnx::TensorProto::FLOAT);
+  norm.set_input(0, "x");
+  norm.set_output(0, "outside");
+  graph.mutable_node()->RemoveLast();  // the loss
+  *graph.add_node() = norm;
+  m.node("Add", {"square", "outside"}, {"both"});
+  m.add("ReduceMean", {"both"}, "loss", {{"keepdims", 0}});
+  EXPECT_THAT(message([&] { import(m); }),
+              testing::AllOf(HasSubstr("its body takes 1 inputs"), testing::Not(HasSubstr("inside a branch"))));
 }
 
 TEST(BatchNorms, InABranchThatDataChoosesTheyAreRefused) {

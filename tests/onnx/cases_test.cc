@@ -8,6 +8,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/temporary_folder.h"
 #include "tests/conformance/forward.h"
 #include "tests/onnx/evaluate.h"
 #include "tests/onnx/text_model.h"
@@ -68,8 +69,8 @@ class CasesTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(CasesTest, GivesTheOutputsOfTheOriginal) {
   const TextCase test = read_case(std::string(kSourceFolder) + "/tests/onnx/cases/" + GetParam() + ".txt");
-  TempFolder folder;
-  const ModelFile file(save_text(folder / "m.onnx", test.model));
+  TemporaryFolder folder;
+  const ModelFile file(save_text(folder.file("m.onnx"), test.model));
   const std::map<std::string, HostTensor> outputs = evaluate_reference(import_forward(file, test.data, DType::f64));
   ASSERT_FALSE(test.data.outputs.empty());
   for (const SuiteTensor& wanted : test.data.outputs) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/temporary_folder.h"
 #include "tests/onnx/evaluate.h"
 #include "tests/onnx/model_builder.h"
 
@@ -10,11 +11,11 @@ namespace zeroplan {
 
 // The values of output y of the model; `inputs` by name, in the shapes that it states.
 inline HostTensor forward(const ModelBuilder& m, const std::map<std::string, HostTensor>& inputs = {}) {
-  TempFolder folder;
+  TemporaryFolder folder;
   ImportOptions options;
   options.outputs = {"y"};
   options.precision = DType::f64;
-  const ImportedModel model = import_model(m.save(folder / "m.onnx"), options);
+  const ImportedModel model = import_model(m.save(folder.file("m.onnx")), options);
   std::map<ValueId, HostTensor> values;
   load_parameters(model, values);
   for (const ImportedInput& input : model.inputs) values[input.value] = inputs.at(input.name).cast(model.graph.value(input.value).dtype);

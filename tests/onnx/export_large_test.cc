@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include "base/temporary_folder.h"
 #include "graph/onnx/exporter.h"
 #include "tests/onnx/evaluate.h"
 #include "tests/onnx/model_builder.h"
@@ -99,8 +100,8 @@ GiveParameters give(const std::vector<float>& w, const std::vector<float>& v) {
 }
 
 TEST(LargeExport, OneFileAboveTwoGigabytes) {
-  TempFolder folder;
-  const std::string path = folder / "m.onnx", out = folder / "out.onnx";
+  TemporaryFolder folder;
+  const std::string path = folder.file("m.onnx"), out = folder.file("out.onnx");
   const int64_t contents = save_one_file(path);
   const ImportedModel model = import_model(path, samples(2));
   ASSERT_EQ(model.graph.parameters.size(), 2u);
@@ -127,14 +128,14 @@ TEST(LargeExport, OneFileAboveTwoGigabytes) {
 }
 
 TEST(LargeExport, ExternalDataBeyondFourGibibytes) {
-  TempFolder folder;
+  TemporaryFolder folder;
   const int64_t far = (int64_t{1} << 32) + 4096;
   ModelBuilder m;
   m.input("x", {"N", "3"}).output("loss", {});
   int64_t offset = 0;
-  write_bytes(folder / "w.bin", floats({1, 2, 3}));
-  std::filesystem::resize_file(folder / "w.bin", far + 12);
-  write_at(folder / "w.bin", far, floats({4, 5, 6}));
+  write_bytes(folder.file("w.bin"), floats({1, 2, 3}));
+  std::filesystem::resize_file(folder.file("w.bin"), far + 12);
+  write_at(folder.file("w.bin"), far, floats({4, 5, 6}));
   for (const std::string name : {"w", "v"}) {
     onnx::TensorProto& tensor = m.weight(name, {3}, {});
     tensor.clear_raw_data();
@@ -149,13 +150,13 @@ TEST(LargeExport, ExternalDataBeyondFourGibibytes) {
   m.node("Mul", {"x", "w"}, {"xw"});
   m.node("Mul", {"xw", "v"}, {"y"});
   m.add("ReduceMean", {"y"}, "loss", {{"keepdims", 0}});
-  const std::string path = m.save(folder / "m.onnx");
-  std::filesystem::create_directory(folder / "out");
+  const std::string path = m.save(folder.file("m.onnx"));
+  std::filesystem::create_directory(folder.file("out"));
   const ImportedModel model = import_model(path, samples(2));
-  const ExportedFiles files = export_model(path, folder / "out/m.onnx", model.graph.parameters, give({10, 20, 30}, {40, 50, 60}));
+  const ExportedFiles files = export_model(path, folder.file("out/m.onnx"), model.graph.parameters, give({10, 20, 30}, {40, 50, 60}));
   EXPECT_THAT(files.report, IsEmpty());
-  EXPECT_EQ(file_bytes(folder / "out/m.onnx"), file_bytes(path));
-  const std::string data = folder / "out/w.bin";
+  EXPECT_EQ(file_bytes(folder.file("out/m.onnx")), file_bytes(path));
+  const std::string data = folder.file("out/w.bin");
   EXPECT_EQ(std::filesystem::file_size(data), static_cast<uint64_t>(far + 12));
   EXPECT_LT(disk_bytes(data), kSmallDisk);
   EXPECT_EQ(read_at(data, 0, 12), floats({10, 20, 30}));

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/output_file.h"
+#include "base/temporary_folder.h"
 #include "graph/onnx/exporter.h"
 #include "tests/onnx/evaluate.h"
 #include "tests/onnx/model_builder.h"
@@ -136,25 +137,25 @@ Factors several(const std::string& folder) {
 }
 
 TEST(ExportLayout, FilesOffsetsAndKeysAreThoseOfTheOriginal) {
-  TempFolder folder;
-  Factors f = several(folder / "in");
+  TemporaryFolder folder;
+  Factors f = several(folder.file("in"));
   const std::string from = f.save();
-  fs::create_directory(folder / "out");
-  const ExportedFiles out = export_trained_to(from, folder / "out/trained.onnx");
+  fs::create_directory(folder.file("out"));
+  const ExportedFiles out = export_trained_to(from, folder.file("out/trained.onnx"));
   EXPECT_THAT(out.report, IsEmpty());
-  EXPECT_THAT(out.paths,
-              testing::UnorderedElementsAre(folder / "out/trained.onnx", folder / "out/weights.bin", folder / "out/parts/other.bin"));
-  EXPECT_EQ(out.paths[0], folder / "out/trained.onnx");
-  EXPECT_THAT(files_in(folder / "out"), ElementsAre("parts/other.bin", "trained.onnx", "weights.bin"));
+  EXPECT_THAT(out.paths, testing::UnorderedElementsAre(folder.file("out/trained.onnx"), folder.file("out/weights.bin"),
+                                                       folder.file("out/parts/other.bin")));
+  EXPECT_EQ(out.paths[0], folder.file("out/trained.onnx"));
+  EXPECT_THAT(files_in(folder.file("out")), ElementsAre("parts/other.bin", "trained.onnx", "weights.bin"));
   std::string weights = bytes_of(trained(2));
   weights.resize(4096);
   weights += bytes_of(trained(0));
   weights.resize(8192);
   weights += bytes_of(trained(4));
-  EXPECT_EQ(file_bytes(folder / "out/weights.bin"), weights);
-  EXPECT_EQ(file_bytes(folder / "out/parts/other.bin"), std::string(5, '\0') + bytes_of(trained(1)));
+  EXPECT_EQ(file_bytes(folder.file("out/weights.bin")), weights);
+  EXPECT_EQ(file_bytes(folder.file("out/parts/other.bin")), std::string(5, '\0') + bytes_of(trained(1)));
   // The messages differ in the tensor that lies in the model and in the checksum, which is none of what was trained.
-  onnx::ModelProto before = f.m.proto, after = load_model(folder / "out/trained.onnx");
+  onnx::ModelProto before = f.m.proto, after = load_model(folder.file("out/trained.onnx"));
   EXPECT_EQ(saved_tensor(after, "d").raw_data(), bytes_of(trained(3)));
   EXPECT_EQ(entry_of(saved_tensor(after, "e"), "checksum"), "none");
   EXPECT_EQ(entry_of(saved_tensor(after, "e"), "note"), "kept");
@@ -167,55 +168,55 @@ TEST(ExportLayout, FilesOffsetsAndKeysAreThoseOfTheOriginal) {
 
 // Names that are there already belong to the original, or to something else.
 TEST(ExportLayout, ExistingFilesAreNotOverwritten) {
-  TempFolder folder;
-  Factors f(folder / "in");
+  TemporaryFolder folder;
+  Factors f(folder.file("in"));
   f.factor(1).at("model.onnx.data", 0).factor(2).at("model_2.bin", 0).factor(3).at("weights.bin", 0).factor(4).at("main.bin", 0);
   const std::string from = f.save();
-  const std::string original = file_bytes(folder / "in/model.onnx.data");
-  const ExportedFiles beside = export_trained_to(from, folder / "in/trained.onnx");
-  EXPECT_THAT(files_in(folder / "in"),
+  const std::string original = file_bytes(folder.file("in/model.onnx.data"));
+  const ExportedFiles beside = export_trained_to(from, folder.file("in/trained.onnx"));
+  EXPECT_THAT(files_in(folder.file("in")),
               ElementsAre("main.bin", "model.onnx", "model.onnx.data", "model_2.bin", "trained.onnx", "trained.onnx.data",
                           "trained.onnx.main.bin", "trained.onnx.weights.bin", "trained_2.bin", "weights.bin"));
-  EXPECT_EQ(file_bytes(folder / "in/model.onnx.data"), original);
+  EXPECT_EQ(file_bytes(folder.file("in/model.onnx.data")), original);
   EXPECT_THAT(beside.report, Contains(AllOf(HasSubstr("'weights.bin'"), HasSubstr("'trained.onnx.weights.bin'"))));
 
-  fs::create_directory(folder / "out");
-  write_bytes(folder / "out/weights.bin", "another's");
-  export_trained_to(from, folder / "out/trained.onnx");
-  EXPECT_EQ(file_bytes(folder / "out/weights.bin"), "another's");
+  fs::create_directory(folder.file("out"));
+  write_bytes(folder.file("out/weights.bin"), "another's");
+  export_trained_to(from, folder.file("out/trained.onnx"));
+  EXPECT_EQ(file_bytes(folder.file("out/weights.bin")), "another's");
   const std::vector<std::string> names = {"main.bin",     "model.onnx.data",          "model_2.bin",
                                           "trained.onnx", "trained.onnx.weights.bin", "weights.bin"};
-  EXPECT_EQ(files_in(folder / "out"), names);
-  export_trained_to(from, folder / "out/trained.onnx");  // in place of the first: its own files are replaced
-  EXPECT_EQ(files_in(folder / "out"), names);
-  export_trained_to(from, folder / "out/second.onnx");  // beside the first, whose files stay
-  EXPECT_EQ(files_in(folder / "out").size(), 11u);
+  EXPECT_EQ(files_in(folder.file("out")), names);
+  export_trained_to(from, folder.file("out/trained.onnx"));  // in place of the first: its own files are replaced
+  EXPECT_EQ(files_in(folder.file("out")), names);
+  export_trained_to(from, folder.file("out/second.onnx"));  // beside the first, whose files stay
+  EXPECT_EQ(files_in(folder.file("out")).size(), 11u);
 }
 
 // Two tensors may point to the same bytes: they cannot both be written there once they differ.
 TEST(ExportLayout, SharedBytesArePartedWhereTheyAreTrained) {
-  TempFolder folder;
-  Factors f(folder / "in");
+  TemporaryFolder folder;
+  Factors f(folder.file("in"));
   f.factor(1).at("w.bin", 64).factor(1).at("w.bin", 64).factor(1).at("w.bin", 64);
   f.factor(2).at("./w.bin", 0);
   const std::string from = f.save();
-  fs::create_directory(folder / "out");
+  fs::create_directory(folder.file("out"));
   ImportOptions options = samples(2);
   options.tie = {"a|c"};
-  const ExportedFiles out = export_trained_to(from, folder / "out/m.onnx", options);
+  const ExportedFiles out = export_trained_to(from, folder.file("out/m.onnx"), options);
   EXPECT_THAT(out.report, ElementsAre(AllOf(HasSubstr("'b'"), HasSubstr("shared its bytes in 'w.bin'"))));
-  const onnx::ModelProto after = load_model(folder / "out/m.onnx");
+  const onnx::ModelProto after = load_model(folder.file("out/m.onnx"));
   EXPECT_EQ(entry_of(saved_tensor(after, "a"), "offset"), "64");
   EXPECT_EQ(entry_of(saved_tensor(after, "b"), "offset"), "4096");
   EXPECT_EQ(entry_of(saved_tensor(after, "c"), "offset"), "64");
   EXPECT_EQ(entry_of(saved_tensor(after, "d"), "location"), "./w.bin");
-  EXPECT_THAT(files_in(folder / "out"), ElementsAre("m.onnx", "w.bin"));
+  EXPECT_THAT(files_in(folder.file("out")), ElementsAre("m.onnx", "w.bin"));
 }
 
 // A constant may lie over a parameter's bytes, or share those of another constant.
 TEST(ExportLayout, ConstantsKeepWhatTheyHeld) {
-  TempFolder folder;
-  Factors f(folder / "in");
+  TemporaryFolder folder;
+  Factors f(folder.file("in"));
   f.factor(1).at("w.bin", 0);
   f.factor(2).at("w.bin", 100);
   f.m.proto.mutable_graph()->mutable_initializer(1)->set_name("unread");
@@ -226,11 +227,11 @@ TEST(ExportLayout, ConstantsKeepWhatTheyHeld) {
   view.set_data_type(onnx::TensorProto::INT32);
   *f.m.proto.mutable_graph()->add_initializer() = view;
   const std::string from = f.save();
-  fs::create_directory(folder / "out");
-  export_trained_to(from, folder / "out/m.onnx");
-  const std::string before = file_bytes(folder / "in/w.bin"), after = file_bytes(folder / "out/w.bin");
+  fs::create_directory(folder.file("out"));
+  export_trained_to(from, folder.file("out/m.onnx"));
+  const std::string before = file_bytes(folder.file("in/w.bin")), after = file_bytes(folder.file("out/w.bin"));
   EXPECT_EQ(after.substr(100, 12), before.substr(100, 12));
-  const onnx::ModelProto model = load_model(folder / "out/m.onnx");
+  const onnx::ModelProto model = load_model(folder.file("out/m.onnx"));
   const int64_t moved = std::stoll(entry_of(saved_tensor(model, "view"), "offset")),
                 kept = std::stoll(entry_of(saved_tensor(model, "c"), "offset"));
   EXPECT_EQ(after.substr(moved, 12), before.substr(200, 12));
@@ -239,10 +240,10 @@ TEST(ExportLayout, ConstantsKeepWhatTheyHeld) {
 
 // A full disk, as far as a test can have one: the size that a file may grow to. Nothing is left, folders included.
 TEST(ExportLayout, AFullDiskLeavesNothing) {
-  TempFolder folder;
-  Factors f = several(folder / "in");
+  TemporaryFolder folder;
+  Factors f = several(folder.file("in"));
   const std::string from = f.save();
-  fs::create_directory(folder / "out");
+  fs::create_directory(folder.file("out"));
   const ImportedModel model = import_model(from, samples(2));
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
@@ -250,19 +251,19 @@ TEST(ExportLayout, AFullDiskLeavesNothing) {
   for (const rlim_t limit : {200, 1000, 5000}) {
     const rlimit small{limit, before.rlim_max};
     ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
-    const std::string problem = message([&] { export_model(from, folder / "out/t.onnx", model.graph.parameters, give_all(5)); });
+    const std::string problem = message([&] { export_model(from, folder.file("out/t.onnx"), model.graph.parameters, give_all(5)); });
     ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
     EXPECT_THAT(problem, HasSubstr("cannot write '")) << limit;
-    EXPECT_TRUE(fs::is_empty(folder / "out")) << limit;
+    EXPECT_TRUE(fs::is_empty(folder.file("out"))) << limit;
   }
   std::signal(SIGXFSZ, handler);
-  EXPECT_EQ(message([&] { export_model(from, folder / "out/t.onnx", model.graph.parameters, give_all(5)); }), "");
+  EXPECT_EQ(message([&] { export_model(from, folder.file("out/t.onnx"), model.graph.parameters, give_all(5)); }), "");
 }
 
 TEST(ExportLayout, MoreThanTheDiskHoldsIsRefusedBeforeItIsWritten) {
-  TempFolder folder;
-  EXPECT_THAT(message([&] { require_space(folder / "x", int64_t{1} << 60); }),
-              AllOf(HasSubstr("'" + (folder / "x") + "'"), HasSubstr("1152921504606846976 bytes needed"), HasSubstr("bytes free")));
+  TemporaryFolder folder;
+  EXPECT_THAT(message([&] { require_space(folder.file("x"), int64_t{1} << 60); }),
+              AllOf(HasSubstr("'" + (folder.file("x")) + "'"), HasSubstr("1152921504606846976 bytes needed"), HasSubstr("bytes free")));
 }
 
 }  // namespace

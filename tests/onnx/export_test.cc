@@ -4,6 +4,7 @@
 
 #include <onnx/checker.h>
 
+#include "base/temporary_folder.h"
 #include "graph/onnx/exporter.h"
 #include "tests/onnx/evaluate.h"
 #include "tests/onnx/model_builder.h"
@@ -43,12 +44,12 @@ GiveParameters give_trained(const ImportedModel& model) {
 class ExportedModel : public testing::TestWithParam<Case> {
  protected:
   std::string source() const { return std::string(kSourceFolder) + "/tests/models/" + GetParam().name + "/model.onnx"; }
-  TempFolder folder;
+  TemporaryFolder folder;
 };
 
 TEST_P(ExportedModel, ReimportFindsTheSameParametersWithNewValues) {
   const ImportedModel before = import_model(source(), options_of(GetParam()));
-  const std::string path = folder / "trained.onnx";
+  const std::string path = folder.file("trained.onnx");
   export_model(source(), path, before.graph.parameters, give_trained(before));
   EXPECT_NO_THROW(onnx::checker::check_model(path));
   const ImportedModel after = import_model(path, options_of(GetParam()));
@@ -70,7 +71,7 @@ TEST_P(ExportedModel, ReimportFindsTheSameParametersWithNewValues) {
 // The exported file computes what the imported graph computes with the same weights.
 TEST_P(ExportedModel, TheFileComputesTheTrainedLoss) {
   const ImportedModel before = import_model(source(), options_of(GetParam()));
-  const std::string path = folder / "trained.onnx";
+  const std::string path = folder.file("trained.onnx");
   export_model(source(), path, before.graph.parameters, give_trained(before));
   std::map<std::string, HostTensor> data;
   std::map<ValueId, HostTensor> values;
@@ -103,12 +104,12 @@ INSTANTIATE_TEST_SUITE_P(Models, ExportedModel,
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(Export, UntrainedValuesGiveTheSameGraph) {
-  TempFolder folder;
+  TemporaryFolder folder;
   const std::string source = std::string(kSourceFolder) + "/tests/models/gpt2_nano_logits/model.onnx";
   ImportOptions options = options_of({"", "softmax_cross_entropy(logits, labels)", {{"seq", 16}}});
   const ImportedModel model = import_model(source, options);
   WeightFiles files(source);
-  export_model(source, folder / "model.onnx", model.graph.parameters, [&](const TakeParameter& take) {
+  export_model(source, folder.file("model.onnx"), model.graph.parameters, [&](const TakeParameter& take) {
     for (size_t i = 0; i < model.graph.parameters.size(); ++i) {
       const WeightSource& from = model.graph.parameters[i].source;
       std::vector<std::byte> bytes(from.bytes);
@@ -120,15 +121,15 @@ TEST(Export, UntrainedValuesGiveTheSameGraph) {
     std::ifstream file(path, std::ios::binary);
     return std::string((std::istreambuf_iterator<char>(file)), {});
   };
-  EXPECT_EQ(read(folder / "model.onnx.data"), read(source + ".data"));
+  EXPECT_EQ(read(folder.file("model.onnx.data")), read(source + ".data"));
   onnx::ModelProto before, after;
   ASSERT_TRUE(before.ParseFromString(read(source)));
-  ASSERT_TRUE(after.ParseFromString(read(folder / "model.onnx")));
+  ASSERT_TRUE(after.ParseFromString(read(folder.file("model.onnx"))));
   EXPECT_EQ(before.SerializeAsString(), after.SerializeAsString());
 }
 
 TEST(Export, ConstantNodesAndTypedDataAreWrittenBack) {
-  TempFolder folder;
+  TemporaryFolder folder;
   ModelBuilder m;
   m.input("x", {"N", "8"}).output("loss", {});
   m.constant("w", {8, 8}, std::vector<float>(64, 0.5f));
@@ -140,12 +141,12 @@ TEST(Export, ConstantNodesAndTypedDataAreWrittenBack) {
   m.add("ReduceMean", {"y"}, "loss", {{"keepdims", 0}});
   ImportOptions options;
   options.samples = 2;
-  const ImportedModel model = import_model(m.save(folder / "m.onnx"), options);
+  const ImportedModel model = import_model(m.save(folder.file("m.onnx")), options);
   ASSERT_EQ(model.graph.parameters.size(), 2u);
-  export_model(folder / "m.onnx", folder / "out.onnx", model.graph.parameters, give_trained(model));
-  EXPECT_NO_THROW(onnx::checker::check_model(folder / "out.onnx"));
-  const ImportedModel after = import_model(folder / "out.onnx", options);
-  WeightFiles files(folder / "out.onnx");
+  export_model(folder.file("m.onnx"), folder.file("out.onnx"), model.graph.parameters, give_trained(model));
+  EXPECT_NO_THROW(onnx::checker::check_model(folder.file("out.onnx")));
+  const ImportedModel after = import_model(folder.file("out.onnx"), options);
+  WeightFiles files(folder.file("out.onnx"));
   for (int i = 0; i < 2; ++i) {
     float last = 0;
     const Parameter& p = after.graph.parameters[i];
@@ -155,25 +156,25 @@ TEST(Export, ConstantNodesAndTypedDataAreWrittenBack) {
 }
 
 TEST(Export, AFailureLeavesNothingBehind) {
-  TempFolder folder;
+  TemporaryFolder folder;
   const std::string source = std::string(kSourceFolder) + "/tests/models/gpt2_nano_logits/model.onnx";
   const ImportedModel model = import_model(source, options_of({"", "softmax_cross_entropy(logits, labels)", {{"seq", 16}}}));
   const auto failing = [&](const TakeParameter& take) {
     for (int i = 0; i < 20; ++i) take(i, std::vector<std::byte>(model.graph.parameters[i].source.bytes));
     throw Error("no more");
   };
-  EXPECT_THROW(export_model(source, folder / "out.onnx", model.graph.parameters, failing), Error);
+  EXPECT_THROW(export_model(source, folder.file("out.onnx"), model.graph.parameters, failing), Error);
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
 TEST(Viewer, WritesEveryNode) {
-  TempFolder folder;
+  TemporaryFolder folder;
   ImportOptions options;
   options.samples = 2;
-  const ImportedModel model = import_model(small_regression().save(folder / "m.onnx"), options);
-  write_viewer_model(model.graph, folder / "view.onnx");
+  const ImportedModel model = import_model(small_regression().save(folder.file("m.onnx")), options);
+  write_viewer_model(model.graph, folder.file("view.onnx"));
   onnx::ModelProto view;
-  std::ifstream file(folder / "view.onnx", std::ios::binary);
+  std::ifstream file(folder.file("view.onnx"), std::ios::binary);
   ASSERT_TRUE(view.ParseFromIstream(&file));
   EXPECT_EQ(view.graph().node_size(), static_cast<int>(model.graph.nodes.size()));
   EXPECT_EQ(view.graph().node(0).domain(), "ai.zeroplan");

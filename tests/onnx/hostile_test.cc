@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/temporary_folder.h"
 #include "graph/onnx/exporter.h"
 #include "graph/onnx/importer.h"
 #include "tests/onnx/model_builder.h"
@@ -31,23 +32,23 @@ std::string refusal(const std::string& path) {
 }
 
 TEST(Versions, TheUntouchedModelLoads) {
-  TempFolder folder;
-  EXPECT_EQ(refusal(small_regression().save(folder / "m.onnx")), "");
+  TemporaryFolder folder;
+  EXPECT_EQ(refusal(small_regression().save(folder.file("m.onnx"))), "");
 }
 
 // Opening a pipe that nobody writes to would wait for ever.
 TEST(Files, APipeIsRefusedAtOnce) {
-  TempFolder folder;
-  ASSERT_EQ(mkfifo((folder / "m.onnx").c_str(), 0600), 0);
-  EXPECT_THAT(refusal(folder / "m.onnx"), HasSubstr("not a regular file"));
+  TemporaryFolder folder;
+  ASSERT_EQ(mkfifo((folder.file("m.onnx")).c_str(), 0600), 0);
+  EXPECT_THAT(refusal(folder.file("m.onnx")), HasSubstr("not a regular file"));
 }
 
 TEST(Versions, FutureAndMissingOnesAreRefused) {
-  TempFolder folder;
+  TemporaryFolder folder;
   const auto with = [&](auto change) {
     ModelBuilder m = small_regression();
     change(m.proto);
-    return refusal(m.save(folder / "m.onnx"));
+    return refusal(m.save(folder.file("m.onnx")));
   };
   EXPECT_THAT(with([](auto& p) { p.mutable_opset_import(0)->set_version(9999); }), HasSubstr("opset 9999"));
   EXPECT_THAT(with([](auto& p) { p.mutable_opset_import(0)->set_version(26); }), HasSubstr("opset 26"));
@@ -60,9 +61,9 @@ TEST(Versions, FutureAndMissingOnesAreRefused) {
 class ExternalLocation : public testing::Test {
  protected:
   ExternalLocation() {
-    std::filesystem::create_directories(folder.path() / "model");
-    write_bytes(folder / "outside.bin", std::string(24, '\1'));
-    write_bytes(folder / "model/inside.bin", std::string(24, '\1'));
+    std::filesystem::create_directories(folder.file("model"));
+    write_bytes(folder.file("outside.bin"), std::string(24, '\1'));
+    write_bytes(folder.file("model/inside.bin"), std::string(24, '\1'));
   }
 
   std::string path_with(const std::string& location, const std::string& offset = "0", const std::string& length = "24") {
@@ -78,10 +79,10 @@ class ExternalLocation : public testing::Test {
     add("location", location);
     if (!offset.empty()) add("offset", offset);
     if (!length.empty()) add("length", length);
-    return m.save(folder / "model/m.onnx");
+    return m.save(folder.file("model/m.onnx"));
   }
 
-  TempFolder folder;
+  TemporaryFolder folder;
 };
 
 TEST_F(ExternalLocation, AFileInTheFolderLoads) {
@@ -90,17 +91,17 @@ TEST_F(ExternalLocation, AFileInTheFolderLoads) {
 }
 
 TEST_F(ExternalLocation, EverythingElseIsRefusedByName) {
-  const std::filesystem::path model = folder.path() / "model";
+  const std::filesystem::path model = folder.file("model");
   std::filesystem::create_symlink("inside.bin", model / "link_inside.bin");
-  std::filesystem::create_symlink(folder / "outside.bin", model / "link_outside.bin");
+  std::filesystem::create_symlink(folder.file("outside.bin"), model / "link_outside.bin");
   std::filesystem::create_directory_symlink(folder.path(), model / "link_folder");
-  write_bytes(folder / "model/shared.bin", std::string(24, '\1'));
+  write_bytes(folder.file("model/shared.bin"), std::string(24, '\1'));
   std::filesystem::create_hard_link(model / "shared.bin", model / "hard.bin");
   for (const std::string location :
        {"../outside.bin", "x/../inside.bin", "link_inside.bin", "link_outside.bin", "link_folder/outside.bin", "hard.bin", "", ".",
         "missing.bin", "*/_ORT_MEM_ADDR_/*", "C:inside.bin", "..\\outside.bin", "inside.bin/"})
     EXPECT_THAT(refusal(path_with(location)), HasSubstr("'w'")) << location;
-  EXPECT_THAT(refusal(path_with(folder / "outside.bin")), HasSubstr("'w'"));
+  EXPECT_THAT(refusal(path_with(folder.file("outside.bin"))), HasSubstr("'w'"));
 }
 
 TEST_F(ExternalLocation, RangesAreChecked) {
@@ -114,9 +115,9 @@ TEST_F(ExternalLocation, AnExportRefusesThemToo) {
   const ImportedModel model = import_model(path_with("inside.bin"), two_samples());
   const std::vector<Parameter> frozen;
   const std::string hostile = path_with("../outside.bin");
-  EXPECT_THROW(export_model(hostile, folder / "out.onnx", frozen, [](const TakeParameter&) {}), Error);
-  EXPECT_FALSE(std::filesystem::exists(folder / "out.onnx"));
-  EXPECT_FALSE(std::filesystem::exists(folder / "out.onnx.data"));
+  EXPECT_THROW(export_model(hostile, folder.file("out.onnx"), frozen, [](const TakeParameter&) {}), Error);
+  EXPECT_FALSE(std::filesystem::exists(folder.file("out.onnx")));
+  EXPECT_FALSE(std::filesystem::exists(folder.file("out.onnx.data")));
 }
 
 void add_call(onnx::FunctionProto& function, const std::string& callee) {
@@ -158,7 +159,7 @@ ModelBuilder calling(const std::string& function) {
 }
 
 TEST(Functions, ASoundOneIsInlined) {
-  TempFolder folder;
+  TemporaryFolder folder;
   ModelBuilder m = calling("f");
   onnx::FunctionProto& f = add_function(m.proto, "f");
   f.add_opset_import()->set_version(18);
@@ -166,14 +167,14 @@ TEST(Functions, ASoundOneIsInlined) {
   node.set_op_type("Relu");
   node.add_input("a");
   node.add_output("b");
-  EXPECT_EQ(refusal(m.save(folder / "m.onnx")), "");
+  EXPECT_EQ(refusal(m.save(folder.file("m.onnx"))), "");
 }
 
 TEST(Functions, RecursionIsRefused) {
-  TempFolder folder;
+  TemporaryFolder folder;
   ModelBuilder self = calling("f");
   add_call(add_function(self.proto, "f"), "f");
-  EXPECT_THAT(refusal(self.save(folder / "m.onnx")), HasSubstr("calls itself"));
+  EXPECT_THAT(refusal(self.save(folder.file("m.onnx"))), HasSubstr("calls itself"));
 
   ModelBuilder through_if = calling("a");
   auto& choice = *add_function(through_if.proto, "a").add_node();
@@ -186,18 +187,18 @@ TEST(Functions, RecursionIsRefused) {
   add_call(holder, "b");
   *branch.mutable_g()->add_node() = holder.node(0);
   add_call(add_function(through_if.proto, "b"), "a");
-  EXPECT_THAT(refusal(through_if.save(folder / "m.onnx")), HasSubstr("calls itself"));
+  EXPECT_THAT(refusal(through_if.save(folder.file("m.onnx"))), HasSubstr("calls itself"));
 }
 
 TEST(Functions, ExpansionIsCounted) {
-  TempFolder folder;
+  TemporaryFolder folder;
   ModelBuilder m = calling("f0");
   for (int i = 0; i < 40; ++i) {
     onnx::FunctionProto& f = add_function(m.proto, "f" + std::to_string(i));
     for (int call = 0; call < 2; ++call) add_call(f, "f" + std::to_string(i + 1));
   }
   add_function(m.proto, "f40");
-  EXPECT_THAT(refusal(m.save(folder / "m.onnx")), HasSubstr("expand"));
+  EXPECT_THAT(refusal(m.save(folder.file("m.onnx"))), HasSubstr("expand"));
 }
 
 // Wraps bytes as field `number` of a message.
@@ -213,27 +214,27 @@ std::string field(int number, const std::string& bytes) {
 }
 
 TEST(Nesting, DeepGraphsAreRefused) {
-  TempFolder folder;
+  TemporaryFolder folder;
   for (int depth : {33, 2000}) {
     std::string graph;
     for (int i = 0; i < depth; ++i) graph = field(1, field(5, field(6, graph)));  // graph.node.attribute.g
-    write_bytes(folder / "m.onnx", small_regression().bytes() + field(25, field(7, field(5, field(6, graph)))));
-    EXPECT_THAT(refusal(folder / "m.onnx"), HasSubstr("nest deeper")) << depth;
+    write_bytes(folder.file("m.onnx"), small_regression().bytes() + field(25, field(7, field(5, field(6, graph)))));
+    EXPECT_THAT(refusal(folder.file("m.onnx")), HasSubstr("nest deeper")) << depth;
   }
   // Prefixes alone: 100,000 messages that each claim to hold the rest.
   std::string prefixes;
   for (int i = 0; i < 100000; ++i) prefixes += std::string("\x3a\x7f", 2);
-  write_bytes(folder / "m.onnx", prefixes);
-  EXPECT_NE(refusal(folder / "m.onnx"), "");
+  write_bytes(folder.file("m.onnx"), prefixes);
+  EXPECT_NE(refusal(folder.file("m.onnx")), "");
 }
 
 TEST(Sizes, DimsThatOverflowOrDoNotFitTheirDataAreRefused) {
-  TempFolder folder;
+  TemporaryFolder folder;
   const auto with_dims = [&](std::vector<int64_t> dims, const std::string& data) {
     ModelBuilder m = small_regression();
     onnx::TensorProto& extra = m.weight("extra", std::move(dims), {});
     extra.set_raw_data(data);
-    return refusal(m.save(folder / "m.onnx"));
+    return refusal(m.save(folder.file("m.onnx")));
   };
   const std::string eight(8, '\0');
   const int64_t big = int64_t{1} << 32;
@@ -264,31 +265,31 @@ void damage_bytes(const std::string& sound, const std::string& path, size_t stri
 }
 
 TEST(DamagedBytes, EveryByteLoadsOrIsRefused) {
-  TempFolder folder;
+  TemporaryFolder folder;
   ModelBuilder m = small_regression(21);
   m.proto.mutable_graph()->set_doc_string("a model of about a kilobyte");
   ModelBuilder::fill(m.weight("unused", {16, 8}, {}), {}, std::vector<float>(128, 0.25f));
   int loaded = 0, refused = 0;
-  damage_bytes(m.bytes(), folder / "m.onnx", 1, loaded, refused);
+  damage_bytes(m.bytes(), folder.file("m.onnx"), 1, loaded, refused);
   EXPECT_GT(loaded, 100);
   EXPECT_GT(refused, 100);
 }
 
 // Through the version converter as well.
 TEST(DamagedBytes, OlderOpsetsToo) {
-  TempFolder folder;
+  TemporaryFolder folder;
   int loaded = 0, refused = 0;
-  damage_bytes(small_regression(13).bytes(), folder / "m.onnx", 3, loaded, refused);
+  damage_bytes(small_regression(13).bytes(), folder.file("m.onnx"), 3, loaded, refused);
   EXPECT_GT(loaded, 10);
   EXPECT_GT(refused, 10);
 }
 
 TEST(DamagedBytes, TruncationIsRefused) {
-  TempFolder folder;
+  TemporaryFolder folder;
   const std::string sound = small_regression().bytes();
   for (size_t size = 0; size < sound.size(); size += 11) {
-    write_bytes(folder / "m.onnx", sound.substr(0, size));
-    EXPECT_THROW(import_model(folder / "m.onnx", two_samples()), Error) << size;
+    write_bytes(folder.file("m.onnx"), sound.substr(0, size));
+    EXPECT_THROW(import_model(folder.file("m.onnx"), two_samples()), Error) << size;
   }
 }
 

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/temporary_folder.h"
 #include "tests/onnx/evaluate.h"
 #include "tests/onnx/model_builder.h"
 
@@ -35,8 +36,8 @@ ModelBuilder tied_model() {
 }
 
 TEST(Ties, AnEmbeddingAndItsTransposeAreOneParameter) {
-  TempFolder folder;
-  const ImportedModel model = import_model(tied_model().save(folder / "m.onnx"), {});
+  TemporaryFolder folder;
+  const ImportedModel model = import_model(tied_model().save(folder.file("m.onnx")), {});
   ASSERT_EQ(model.graph.parameters.size(), 1u);
   ASSERT_EQ(model.graph.parameters[0].aliases.size(), 1u);
   EXPECT_EQ(model.graph.parameters[0].aliases[0].initializer, "head");
@@ -45,20 +46,20 @@ TEST(Ties, AnEmbeddingAndItsTransposeAreOneParameter) {
   EXPECT_EQ(model.inputs[0].limit, 2);
   ImportOptions apart;
   apart.untie = {"head"};
-  EXPECT_EQ(import_model(folder / "m.onnx", apart).graph.parameters.size(), 2u);
+  EXPECT_EQ(import_model(folder.file("m.onnx"), apart).graph.parameters.size(), 2u);
 }
 
 TEST(Ties, UnequalTablesStayApart) {
-  TempFolder folder;
+  TemporaryFolder folder;
   ModelBuilder m = tied_model();
   const float other[] = {1, 0, 0.5f, 1};
   m.proto.mutable_graph()->mutable_initializer(1)->set_raw_data(other, sizeof other);
-  EXPECT_EQ(import_model(m.save(folder / "m.onnx"), {}).graph.parameters.size(), 2u);
+  EXPECT_EQ(import_model(m.save(folder.file("m.onnx")), {}).graph.parameters.size(), 2u);
 }
 
 // Equal first and last elements tell nothing; a square transpose that was taken for a copy would be read the wrong way round.
 TEST(Ties, ASquareTransposeIsNoCopy) {
-  TempFolder folder;
+  TemporaryFolder folder;
   ModelBuilder m;
   m.input("x", {"1", "2"}).output("loss", {});
   m.weight("a", {2, 2}, {1, 2, 3, 4});
@@ -69,25 +70,25 @@ TEST(Ties, ASquareTransposeIsNoCopy) {
   ImportOptions options;
   options.tie = {"^[ab]$"};
   const HostTensor x = HostTensor::of<float>(DType::f32, {1, 2}, {1, 10});
-  const ImportedModel model = import_model(m.save(folder / "m.onnx"), options);
+  const ImportedModel model = import_model(m.save(folder.file("m.onnx")), options);
   ASSERT_EQ(model.graph.parameters.size(), 1u);
   ASSERT_EQ(model.graph.parameters[0].aliases.size(), 1u);
   EXPECT_TRUE(model.graph.parameters[0].aliases[0].transposed);
   EXPECT_EQ(evaluate_loss(model, {{"x", x}}), 31 * 4 + 42 * 6);
   const float other[] = {1, 5, 6, 4};
   m.proto.mutable_graph()->mutable_initializer(1)->set_raw_data(other, sizeof other);
-  EXPECT_EQ(import_model(m.save(folder / "m.onnx"), options).graph.parameters.size(), 2u);
+  EXPECT_EQ(import_model(m.save(folder.file("m.onnx")), options).graph.parameters.size(), 2u);
 }
 
 TEST(Roles, ScalarsAndVectorsWithoutMetadataAreTrained) {
-  TempFolder folder;
+  TemporaryFolder folder;
   for (const std::vector<int64_t>& dims : {std::vector<int64_t>{}, std::vector<int64_t>{1}}) {
     ModelBuilder m;
     m.input("x", {"N", "3"}).output("loss", {});
     m.weight("s", dims, {2});
     m.node("Mul", {"x", "s"}, {"y"});
     m.add("ReduceMean", {"y"}, "loss", {{"keepdims", 0}});
-    const ImportedModel model = import_model(m.save(folder / "m.onnx"), samples(2));
+    const ImportedModel model = import_model(m.save(folder.file("m.onnx")), samples(2));
     EXPECT_THAT(names(model), ElementsAre("s"));
     EXPECT_DOUBLE_EQ(evaluate_loss(model, {{"x", HostTensor::of<float>(DType::f32, {2, 3}, {1, 2, 3, 4, 5, 6})}}), 7.0);
   }
@@ -99,7 +100,7 @@ void note(onnx::StringStringEntryProto& entry, const char* key, const char* valu
 }
 
 TEST(Roles, AnExponentIsTrainedWhereTheFileSaysSo) {
-  TempFolder folder;
+  TemporaryFolder folder;
   ModelBuilder m;
   m.input("x", {"N", "2"}).output("loss", {});
   m.weight("scale", {2}, {1, 1});
@@ -107,22 +108,22 @@ TEST(Roles, AnExponentIsTrainedWhereTheFileSaysSo) {
   m.node("Mul", {"x", "scale"}, {"y"});
   m.node("Pow", {"y", "p"}, {"z"});
   m.add("ReduceMean", {"z"}, "loss", {{"keepdims", 0}});
-  EXPECT_THAT(names(import_model(m.save(folder / "plain.onnx"), samples(2))), ElementsAre("scale"));
+  EXPECT_THAT(names(import_model(m.save(folder.file("plain.onnx")), samples(2))), ElementsAre("scale"));
   for (const char* name : {"scale", "p"}) {
     onnx::ValueInfoProto& info = *m.proto.mutable_graph()->add_value_info();
     info.set_name(name);
     info.mutable_type()->mutable_tensor_type()->set_elem_type(onnx::TensorProto::FLOAT);
     note(*info.add_metadata_props(), "pkg.torch.export.graph_signature.InputSpec.kind", "PARAMETER");
   }
-  EXPECT_THAT(names(import_model(m.save(folder / "torch.onnx"), samples(2))), ElementsAre("scale", "p"));
+  EXPECT_THAT(names(import_model(m.save(folder.file("torch.onnx")), samples(2))), ElementsAre("scale", "p"));
   ImportOptions options = samples(2);
   options.train = {"^p$"};
-  EXPECT_THAT(names(import_model(folder / "plain.onnx", options)), ElementsAre("scale", "p"));
+  EXPECT_THAT(names(import_model(folder.file("plain.onnx"), options)), ElementsAre("scale", "p"));
 }
 
 // A weight and, folded from it, its first row: trained apart they would drift.
 TEST(Roles, AValueFoldedFromATrainedWeightIsRefused) {
-  TempFolder folder;
+  TemporaryFolder folder;
   ModelBuilder m;
   m.input("x", {"N", "2"}).output("loss", {});
   m.weight("row", {2}, {1, 2});
@@ -133,7 +134,7 @@ TEST(Roles, AValueFoldedFromATrainedWeightIsRefused) {
   note(*m.proto.mutable_graph()->mutable_initializer(1)->add_metadata_props(), "pkg.torch.export.graph_signature.InputSpec.kind",
        "PARAMETER");
   note(*m.proto.mutable_graph()->mutable_initializer(0)->add_metadata_props(), "pkg.onnxscript.optimizer.folded_from", "['w']");
-  const std::string path = m.save(folder / "m.onnx");
+  const std::string path = m.save(folder.file("m.onnx"));
   const std::string text = message([&] { import_model(path, samples(2)); });
   EXPECT_THAT(text, HasSubstr("'row' is a value that the exporter computed from the parameter 'w'"));
   EXPECT_THAT(text, HasSubstr("--freeze row"));
@@ -145,8 +146,8 @@ TEST(Roles, AValueFoldedFromATrainedWeightIsRefused) {
 }
 
 TEST(Roles, PatternsOverruleAndMustMatch) {
-  TempFolder folder;
-  const std::string path = small_regression().save(folder / "m.onnx");
+  TemporaryFolder folder;
+  const std::string path = small_regression().save(folder.file("m.onnx"));
   ImportOptions options = samples(2);
   options.freeze = {"^w$"};
   const ImportedModel model = import_model(path, options);
@@ -161,17 +162,17 @@ TEST(Roles, PatternsOverruleAndMustMatch) {
 }
 
 TEST(Roles, LargeConstantNodesAreWeights) {
-  TempFolder folder;
+  TemporaryFolder folder;
   ModelBuilder m;
   m.input("x", {"N", "8"}).output("loss", {});
   m.constant("w", {8, 8}, std::vector<float>(64, 0.5f));
   m.node("MatMul", {"x", "w"}, {"y"});
   m.add("ReduceMean", {"y"}, "loss", {{"keepdims", 0}});
-  EXPECT_THAT(names(import_model(m.save(folder / "m.onnx"), samples(2))), ElementsAre("w"));
+  EXPECT_THAT(names(import_model(m.save(folder.file("m.onnx")), samples(2))), ElementsAre("w"));
 }
 
 TEST(Dims, UnboundOnesAreReportedTogether) {
-  TempFolder folder;
+  TemporaryFolder folder;
   ModelBuilder m;
   m.input("a", {"batch", "seq"}).input("b", {"batch", "seq", "width"}).output("loss", {});
   m.weight("w", {1}, {1});
@@ -179,13 +180,13 @@ TEST(Dims, UnboundOnesAreReportedTogether) {
   m.node("StringNormalizer", {"bw"}, {"odd"});
   m.node("Add", {"odd", "w"}, {"y"});
   m.add("ReduceMean", {"y"}, "loss", {{"keepdims", 0}});
-  const std::string path = m.save(folder / "m.onnx");
+  const std::string path = m.save(folder.file("m.onnx"));
   const std::string text = message([&] { import_model(path, {}); });
   EXPECT_THAT(text, HasSubstr("'batch' of input a, b is unbound"));
   EXPECT_THAT(text, HasSubstr("'seq' of input a, b is unbound"));
   EXPECT_THAT(text, HasSubstr("'width' of input b is unbound"));
   EXPECT_THAT(text, HasSubstr("StringNormalizer"));
-  const ModelPeek peek = peek_model(path);
+  const ModelPeek peek = ModelFile(path).peek();
   EXPECT_EQ(peek.sample_symbol, "batch");
   EXPECT_THAT(peek.symbols.at("seq"), ElementsAre("a", "b"));
   ImportOptions wrong = samples(2);
@@ -194,11 +195,11 @@ TEST(Dims, UnboundOnesAreReportedTogether) {
 }
 
 TEST(Dims, ABakedBatchIsKnownAndHeld) {
-  TempFolder folder;
+  TemporaryFolder folder;
   ModelBuilder m = small_regression();
   m.proto.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim(0)->set_dim_value(4);
-  const std::string path = m.save(folder / "m.onnx");
-  EXPECT_EQ(peek_model(path).baked_batch, 4);
+  const std::string path = m.save(folder.file("m.onnx"));
+  EXPECT_EQ(ModelFile(path).peek().baked_batch, 4);
   const ImportedModel model = import_model(path, {});
   EXPECT_EQ(model.baked_batch, 4);
   EXPECT_EQ(model.inputs[0].sample_axis, 0);
@@ -207,7 +208,7 @@ TEST(Dims, ABakedBatchIsKnownAndHeld) {
 
 // -1 and "?" name no dimension: two of them need not be equal.
 TEST(Dims, UnknownOnesAreNamedByTheirPlace) {
-  TempFolder folder;
+  TemporaryFolder folder;
   ModelBuilder m;
   m.input("x", {"N", "?", "?"}).output("loss", {});
   m.weight("w", {3}, {1, 2, 3});
@@ -215,8 +216,8 @@ TEST(Dims, UnknownOnesAreNamedByTheirPlace) {
   m.add("ReduceMean", {"xw"}, "loss", {{"keepdims", 0}});
   onnx::TensorShapeProto& shape = *m.proto.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
   shape.mutable_dim(0)->set_dim_value(-1);
-  const std::string path = m.save(folder / "m.onnx");
-  EXPECT_EQ(peek_model(path).sample_symbol, "x[0]");
+  const std::string path = m.save(folder.file("m.onnx"));
+  EXPECT_EQ(ModelFile(path).peek().sample_symbol, "x[0]");
   ImportOptions options = samples(4);
   options.dims = {{"x[1]", 2}, {"x[2]", 3}};
   const ImportedModel model = import_model(path, options);
@@ -227,14 +228,14 @@ TEST(Dims, UnknownOnesAreNamedByTheirPlace) {
 
 // x and state have a symbol each where their samples lie.
 TEST(Dims, SamplesMayLieOnAxesOfSeveralSymbols) {
-  TempFolder folder;
+  TemporaryFolder folder;
   ModelBuilder m;
   m.input("x", {"a", "3"}).input("state", {"3", "b"}).output("loss", {});
   m.weight("w", {3, 1}, {1, 2, 3});
   m.node("MatMul", {"x", "w"}, {"xw"});
   m.node("MatMul", {"state", "xw"}, {"both"});
   m.add("ReduceMean", {"both"}, "loss", {{"keepdims", 0}});
-  const std::string path = m.save(folder / "m.onnx");
+  const std::string path = m.save(folder.file("m.onnx"));
   EXPECT_THAT(message([&] { import_model(path, samples(2)); }), HasSubstr("dimension 'b' of input state is unbound"));
   ImportOptions options = samples(2);
   options.sample_axes = {{"x", 0}, {"state", 1}};
@@ -249,7 +250,7 @@ TEST(Dims, SamplesMayLieOnAxesOfSeveralSymbols) {
 
 // Three nodes without a decoder: one on constants alone.
 TEST(Problems, AllUnsupportedNodesInOneReport) {
-  TempFolder folder;
+  TemporaryFolder folder;
   ModelBuilder m;
   m.input("x", {"N", "3"}).output("loss", {});
   m.weight("w", {3}, {1, 2, 3});
@@ -260,14 +261,14 @@ TEST(Problems, AllUnsupportedNodesInOneReport) {
   m.node("StringNormalizer", {"a"}, {"b"}, "second");
   m.node("Add", {"b", "cd"}, {"y"});
   m.add("ReduceMean", {"y"}, "loss", {{"keepdims", 0}});
-  const std::string text = message([&] { import_model(m.save(folder / "m.onnx"), samples(2)); });
+  const std::string text = message([&] { import_model(m.save(folder.file("m.onnx")), samples(2)); });
   EXPECT_THAT(text, HasSubstr("node 'first' (StringNormalizer, opset 18)"));
   EXPECT_THAT(text, HasSubstr("node 'second' (StringNormalizer, opset 18)"));
   EXPECT_THAT(text, Not(HasSubstr("on_constants")));
 }
 
 TEST(Problems, ConstantsAreEvaluatedAndDeadNodesIgnored) {
-  TempFolder folder;
+  TemporaryFolder folder;
   ModelBuilder m = small_regression();
   m.node("Det", {"x"}, {"unread"});
   m.constant("c", 1);
@@ -276,9 +277,9 @@ TEST(Problems, ConstantsAreEvaluatedAndDeadNodesIgnored) {
   m.output("scaled", {});
   ImportOptions options = samples(1);
   options.loss = "scaled";
-  const ImportedModel model = import_model(m.save(folder / "m.onnx"), options);
+  const ImportedModel model = import_model(m.save(folder.file("m.onnx")), options);
   options.loss = "loss";
-  const ImportedModel plain = import_model(folder / "m.onnx", options);
+  const ImportedModel plain = import_model(folder.file("m.onnx"), options);
   const std::map<std::string, HostTensor> data = {{"x", HostTensor::of<float>(DType::f32, {1, 3}, {1, 2, 3})}};
   EXPECT_NEAR(evaluate_loss(model, data), evaluate_loss(plain, data) * std::atan(1.0), 1e-4);
 }

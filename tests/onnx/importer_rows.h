@@ -5,19 +5,20 @@
 #include <string>
 #include <vector>
 
+#include "base/temporary_folder.h"
 #include "graph/onnx/importer.h"
-#include "tests/onnx/temp_folder.h"
+#include "tests/onnx/write_bytes.h"
 
 namespace zeroplan {
 
 struct ImporterRow {
   const char* topic;
-  std::function<std::string(const TempFolder&)> save;  // returns the model's path; its one input is x[N,2], given as {{1, 2}, {3, 4}}
-  std::string error = {};                              // what the import says; empty: it accepts the model
-  std::vector<std::string> trained = {};               // names of the trained parameters
-  double loss = NAN;                                   // by hand
-  std::vector<std::string> report = {};                // parts of lines
-  std::function<void(ImportOptions&)> options = {};    // besides two samples
+  std::function<std::string(const TemporaryFolder&)> save;  // returns the model's path; its one input is x[N,2], given as {{1, 2}, {3, 4}}
+  std::string error = {};                                   // what the import says; empty: it accepts the model
+  std::vector<std::string> trained = {};                    // names of the trained parameters
+  double loss = NAN;                                        // by hand
+  std::vector<std::string> report = {};                     // parts of lines
+  std::function<void(ImportOptions&)> options = {};         // besides two samples
 };
 
 // By subject, in tests/onnx/importer_rows_*.cc.

@@ -1,4 +1,5 @@
 // Versions and forms of files, external data, element types and sizes.
+#include "base/temporary_folder.h"
 #include "tests/onnx/importer_rows.h"
 #include "tests/onnx/model_builder.h"
 #include "tests/onnx/text_model.h"
@@ -18,23 +19,23 @@ ModelBuilder product(int opset = 18) {
 
 using Change = std::function<void(onnx::ModelProto&)>;
 
-std::function<std::string(const TempFolder&)> changed(const Change& change, int opset = 18) {
-  return [=](const TempFolder& folder) {
+std::function<std::string(const TemporaryFolder&)> changed(const Change& change, int opset = 18) {
+  return [=](const TemporaryFolder& folder) {
     ModelBuilder m = product(opset);
     change(m.proto);
-    return m.save(folder / "m.onnx");
+    return m.save(folder.file("m.onnx"));
   };
 }
 
 // w lies in w.bin, link.bin points to it; the entries say where w is said to be.
-std::function<std::string(const TempFolder&)> external(std::vector<std::pair<std::string, std::string>> entries) {
-  return [=](const TempFolder& folder) {
+std::function<std::string(const TemporaryFolder&)> external(std::vector<std::pair<std::string, std::string>> entries) {
+  return [=](const TemporaryFolder& folder) {
     const float values[] = {9, 1, 2};
-    write_bytes(folder / "w.bin", std::string(reinterpret_cast<const char*>(values), sizeof values));
-    std::filesystem::create_symlink("w.bin", folder.path() / "link.bin");
-    std::filesystem::create_directory(folder.path() / "hard");
-    write_bytes(folder / "hard/a.bin", std::string(12, '\0'));
-    std::filesystem::create_hard_link(folder.path() / "hard/a.bin", folder.path() / "hard/b.bin");
+    write_bytes(folder.file("w.bin"), std::string(reinterpret_cast<const char*>(values), sizeof values));
+    std::filesystem::create_symlink("w.bin", folder.file("link.bin"));
+    std::filesystem::create_directory(folder.file("hard"));
+    write_bytes(folder.file("hard/a.bin"), std::string(12, '\0'));
+    std::filesystem::create_hard_link(folder.file("hard/a.bin"), folder.file("hard/b.bin"));
     ModelBuilder m = product();
     onnx::TensorProto& w = *m.proto.mutable_graph()->mutable_initializer(0);
     w.clear_raw_data();
@@ -44,7 +45,7 @@ std::function<std::string(const TempFolder&)> external(std::vector<std::pair<std
       entry.set_key(key);
       entry.set_value(value);
     }
-    return m.save(folder / "m.onnx");
+    return m.save(folder.file("m.onnx"));
   };
 }
 
@@ -54,19 +55,28 @@ std::string refused(const std::string& location, const std::string& why) {
 
 onnx::TensorProto& first_tensor(onnx::ModelProto& model) { return *model.mutable_graph()->mutable_initializer(0); }
 
+// `count` numbers of a short type as `bytes` numbers of int32_data.
+void add_short_numbers(onnx::ModelProto& model, int type, int64_t count, int bytes) {
+  onnx::TensorProto& tensor = *model.mutable_graph()->add_initializer();
+  tensor.set_name("of type " + std::to_string(type));
+  tensor.set_data_type(type);
+  tensor.add_dims(count);
+  for (int i = 0; i < bytes; ++i) tensor.add_int32_data(0x10 + i);
+}
+
 std::vector<ImporterRow> version_rows() {
   return {
       {.topic = "protobuf: fields that ONNX has got since 1.12, and ones that nobody knows",
        .save =
-           [](const TempFolder& folder) {
+           [](const TemporaryFolder& folder) {
              ModelBuilder m = product(21);
              onnx::NodeProto& node = *m.proto.mutable_graph()->mutable_node(0);
              auto& note = *node.add_metadata_props();
              note.set_key("namespace");
              note.set_value("a");
              node.set_overload("");
-             write_bytes(folder / "m.onnx", m.bytes() + std::string("\xba\x3e\x02hi", 5) + std::string("\xb8\x3e\x07", 3));
-             return folder / "m.onnx";
+             write_bytes(folder.file("m.onnx"), m.bytes() + std::string("\xba\x3e\x02hi", 5) + std::string("\xb8\x3e\x07", 3));
+             return folder.file("m.onnx");
            },
        .trained = {"w"},
        .loss = 4},
@@ -123,6 +133,28 @@ std::vector<ImporterRow> external_rows() {
   };
 }
 
+std::vector<ImporterRow> short_type_rows() {
+  return {
+      {.topic = "typed data: types that nothing here computes in, of a tensor that nothing needs",
+       .save = changed([](auto& m) {
+         add_short_numbers(m, 17, 3, 3);  // float8e4m3fn
+         add_short_numbers(m, 23, 3, 2);  // float4e2m1, two to a byte
+         add_short_numbers(m, 25, 5, 2);  // uint2, four to a byte
+       }),
+       .trained = {"w"},
+       .loss = 4},
+      {.topic = "typed data: types that nothing here computes in",
+       .save = changed([](auto& m) {
+         add_short_numbers(m, 17, 2, 2);
+         m.mutable_graph()->mutable_node(0)->set_input(1, "of type 17");
+       }),
+       .error = "tensor 'of type 17' is float8e4m3fn, which is not supported here"},
+      {.topic = "typed data: a number too few",
+       .save = changed([](auto& m) { add_short_numbers(m, 17, 3, 2); }),
+       .error = "tensor 'of type 17' of type float8e4m3fn and shape [3] needs 3 bytes but holds 2; the file is damaged"},
+  };
+}
+
 std::vector<ImporterRow> type_rows() {
   return {
       {.topic = "typed data: float16 as numbers of int32_data",
@@ -150,7 +182,7 @@ std::vector<ImporterRow> type_rows() {
        .error = "the data of one tensor comes in several pieces"},
       {.topic = "raw data: bools that are neither 0 nor 1",
        .save =
-           [](const TempFolder& folder) {
+           [](const TemporaryFolder& folder) {
              ModelBuilder m = product();
              onnx::TensorProto& mask = *m.proto.mutable_graph()->add_initializer();
              mask.set_name("mask");
@@ -160,7 +192,7 @@ std::vector<ImporterRow> type_rows() {
              m.proto.mutable_graph()->mutable_node(1)->set_input(0, "masked");
              m.node("Where", {"mask", "y", "x"}, {"masked"});
              m.proto.mutable_graph()->mutable_node()->SwapElements(1, 2);
-             return m.save(folder / "m.onnx");
+             return m.save(folder.file("m.onnx"));
            },
        .trained = {"w"},
        .loss = 2.5},  // {{1, 2}, {3, 4}}
@@ -178,8 +210,8 @@ std::vector<ImporterRow> size_rows() {
   return {
       {.topic = "size bombs: ConstantOfShape of 8 TiB",
        .save =
-           [](const TempFolder& folder) {
-             return save_text(folder / "m.onnx", R"(<ir_version: 8, opset_import: ["" : 18]>
+           [](const TemporaryFolder& folder) {
+             return save_text(folder.file("m.onnx"), R"(<ir_version: 8, opset_import: ["" : 18]>
                case (float[N,2] x) => (float loss) <float[2] w = {1, 2}, int64[2] s = {1048576, 2097152}> {
                  y = Mul (x, w) bomb = ConstantOfShape (s) z = Add (y, bomb) loss = ReduceMean <keepdims = 0> (z) })");
            },
@@ -200,7 +232,7 @@ std::vector<ImporterRow> size_rows() {
 
 std::vector<ImporterRow> file_rows() {
   std::vector<ImporterRow> rows = version_rows();
-  for (const auto& more : {external_rows(), type_rows(), size_rows()}) rows.insert(rows.end(), more.begin(), more.end());
+  for (const auto& more : {external_rows(), short_type_rows(), type_rows(), size_rows()}) rows.insert(rows.end(), more.begin(), more.end());
   return rows;
 }
 

@@ -1,4 +1,5 @@
 // Operators whose meaning changed, functions, control flow, shapes.
+#include "base/temporary_folder.h"
 #include "tests/onnx/importer_rows.h"
 #include "tests/onnx/model_builder.h"
 #include "tests/onnx/text_model.h"
@@ -6,14 +7,14 @@
 namespace zeroplan {
 namespace {
 
-using Save = std::function<std::string(const TempFolder&)>;
+using Save = std::function<std::string(const TemporaryFolder&)>;
 
 // `body` computes loss.
 Save text(int opset, const std::string& initializers, const std::string& body, const std::string& inputs = "float[N,2] x",
           const std::string& outputs = "float loss") {
-  return [=](const TempFolder& folder) {
-    return save_text(folder / "m.onnx", "<ir_version: 8, opset_import: [\"\" : " + std::to_string(opset) + "]>\ncase (" + inputs +
-                                            ") => (" + outputs + ") <" + initializers + "> {\n" + body + "\n}");
+  return [=](const TemporaryFolder& folder) {
+    return save_text(folder.file("m.onnx"), "<ir_version: 8, opset_import: [\"\" : " + std::to_string(opset) + "]>\ncase (" + inputs +
+                                                ") => (" + outputs + ") <" + initializers + "> {\n" + body + "\n}");
   };
 }
 
@@ -52,7 +53,7 @@ std::vector<ImporterRow> meaning_rows() {
        .report = {"1 parameter is stored as int8 with a scale"}},
       {.topic = "quantised weights: of 4 bits they are constants",
        .save =
-           [](const TempFolder& folder) {
+           [](const TemporaryFolder& folder) {
              ModelBuilder m(21);
              m.input("x", {"N", "2"}).output("loss", {});
              m.weight("v", {2}, {1, 1});
@@ -64,7 +65,7 @@ std::vector<ImporterRow> meaning_rows() {
              m.node("Mul", {"x", "v"}, {"xv"});
              m.node("Mul", {"xv", "w"}, {"y"});
              m.add("ReduceMean", {"y"}, "loss", {{"keepdims", 0}});
-             return m.save(folder / "m.onnx");
+             return m.save(folder.file("m.onnx"));
            },
        .trained = {"v"},
        .loss = 4},
@@ -105,7 +106,7 @@ std::vector<ImporterRow> norm_rows() {
 }
 
 // f(a) = Squeeze(Unsqueeze(a)) with axes as attributes, in an opset of its own, where the model has another.
-std::string save_function(const TempFolder& folder) {
+std::string save_function(const TemporaryFolder& folder) {
   ModelBuilder m(18);
   m.input("x", {"N", "2"}).output("loss", {});
   m.weight("w", {2}, {1, 2});
@@ -132,7 +133,7 @@ std::string save_function(const TempFolder& folder) {
   m.node("Mul", {"x", "w"}, {"xw"});
   m.node("there_and_back", {"xw"}, {"y"}).set_domain("local");
   m.add("ReduceMean", {"y"}, "loss", {{"keepdims", 0}});
-  return m.save(folder / "m.onnx");
+  return m.save(folder.file("m.onnx"));
 }
 
 std::vector<ImporterRow> structure_rows() {
@@ -143,13 +144,13 @@ std::vector<ImporterRow> structure_rows() {
        .error = "dimension 'K' of input z is unbound; state --dim K=N"},
       {.topic = "symbolic dims: without a name they are the input's",
        .save =
-           [](const TempFolder& folder) {
+           [](const TemporaryFolder& folder) {
              ModelBuilder m;
              m.input("x", {"N", "0"}).output("loss", {});
              m.weight("w", {2}, {1, 2});
              m.node("Mul", {"x", "w"}, {"y"});
              m.add("ReduceMean", {"y"}, "loss", {{"keepdims", 0}});
-             return m.save(folder / "m.onnx");
+             return m.save(folder.file("m.onnx"));
            },
        .trained = {"w"},
        .loss = 4,

@@ -1,6 +1,7 @@
 // Which tensors are weights, which of them are one, and what the file calls them.
 #include <limits>
 
+#include "base/temporary_folder.h"
 #include "tests/onnx/importer_rows.h"
 #include "tests/onnx/model_builder.h"
 #include "tests/onnx/text_model.h"
@@ -8,14 +9,14 @@
 namespace zeroplan {
 namespace {
 
-using Save = std::function<std::string(const TempFolder&)>;
+using Save = std::function<std::string(const TemporaryFolder&)>;
 
 // `body` computes y; loss = mean(y).
 Save text(const std::string& initializers, const std::string& body, int opset = 18, const std::string& inputs = "float[N,2] x") {
-  return [=](const TempFolder& folder) {
-    return save_text(folder / "m.onnx", "<ir_version: 8, opset_import: [\"\" : " + std::to_string(opset) + "]>\ncase (" + inputs +
-                                            ") => (float loss) <" + initializers + "> {\n" + body +
-                                            "\nloss = ReduceMean <keepdims = 0> (y)\n}");
+  return [=](const TemporaryFolder& folder) {
+    return save_text(folder.file("m.onnx"), "<ir_version: 8, opset_import: [\"\" : " + std::to_string(opset) + "]>\ncase (" + inputs +
+                                                ") => (float loss) <" + initializers + "> {\n" + body +
+                                                "\nloss = ReduceMean <keepdims = 0> (y)\n}");
   };
 }
 
@@ -26,9 +27,9 @@ ModelBuilder product(const std::string& producer = "") {
   return m;
 }
 
-std::string finish(ModelBuilder& m, const std::string& y, const TempFolder& folder) {
+std::string finish(ModelBuilder& m, const std::string& y, const TemporaryFolder& folder) {
   m.add("ReduceMean", {y}, "loss", {{"keepdims", 0}});
-  return m.save(folder / "m.onnx");
+  return m.save(folder.file("m.onnx"));
 }
 
 void note(onnx::ModelProto& model, const std::string& name, const std::string& key, const std::string& value) {
@@ -44,7 +45,7 @@ std::vector<ImporterRow> form_rows() {
   return {
       {.topic = "an initializer that is also an input",
        .save =
-           [](const TempFolder& folder) {
+           [](const TemporaryFolder& folder) {
              ModelBuilder m = product();
              m.proto.set_ir_version(3);
              m.input("w", {"2"});
@@ -59,7 +60,7 @@ std::vector<ImporterRow> form_rows() {
        .error = "no parameter of the model leads to the loss: there is nothing to train; name some with --train"},
       {.topic = "weights as Constant nodes",
        .save =
-           [](const TempFolder& folder) {
+           [](const TemporaryFolder& folder) {
              ModelBuilder m = product();
              m.constant("w", {2, 32}, std::vector<float>(64, 1));
              m.node("MatMul", {"x", "w"}, {"y"});
@@ -83,7 +84,7 @@ std::vector<ImporterRow> name_rows() {
   return {
       {.topic = "folded transposes: the name of the module that the node tells",
        .save =
-           [](const TempFolder& folder) {
+           [](const TemporaryFolder& folder) {
              ModelBuilder m = product("pytorch");
              m.weight("onnx::MatMul_7", {2, 2}, {1, 2, 3, 4});
              m.node("MatMul", {"x", "onnx::MatMul_7"}, {"y"}, "/net/fc/MatMul");
@@ -93,7 +94,7 @@ std::vector<ImporterRow> name_rows() {
        .loss = 13.5},
       {.topic = "folded transposes: the name that folded from tells",
        .save =
-           [](const TempFolder& folder) {
+           [](const TemporaryFolder& folder) {
              ModelBuilder m = product("pytorch");
              m.weight("val_3", {2, 2}, {1, 2, 3, 4});
              note(m.proto, "val_3", "pkg.onnxscript.optimizer.folded_from", "['net.fc.weight']");
@@ -104,7 +105,7 @@ std::vector<ImporterRow> name_rows() {
        .loss = 13.5},
       {.topic = "names are bytes",
        .save =
-           [](const TempFolder& folder) {
+           [](const TemporaryFolder& folder) {
              ModelBuilder m = product();
              m.weight("{\"a\": \"0/w:1\"}\t\xc3\xa9", {2}, {1, 2});
              m.node("Mul", {"x", "{\"a\": \"0/w:1\"}\t\xc3\xa9"}, {"y"}).clear_name();
@@ -130,7 +131,7 @@ std::vector<ImporterRow> tie_rows() {
        .report = {"tied: 'head' is the transpose of 'table'"}},
       {.topic = "falsely tied small tensors",
        .save =
-           [](const TempFolder& folder) {
+           [](const TemporaryFolder& folder) {
              ModelBuilder m = product("pytorch");
              m.weight("norm.weight", {2}, {1, 2});
              m.node("Mul", {"x", "norm.weight"}, {"a"});
@@ -148,7 +149,7 @@ std::vector<ImporterRow> role_rows() {
   return {
       {.topic = "roles: masks and integers are constants",
        .save =
-           [](const TempFolder& folder) {
+           [](const TemporaryFolder& folder) {
              ModelBuilder m = product();
              m.weight("w", {2}, {1, 2});
              const float low = -std::numeric_limits<float>::infinity();
@@ -163,7 +164,7 @@ std::vector<ImporterRow> role_rows() {
        .loss = 4},
       {.topic = "roles: what the exporter calls a buffer",
        .save =
-           [](const TempFolder& folder) {
+           [](const TemporaryFolder& folder) {
              ModelBuilder m = product("pytorch");
              m.weight("w", {2}, {1, 2});
              m.weight("table", {2}, {2, 2});
@@ -186,7 +187,7 @@ std::vector<ImporterRow> role_rows() {
        .loss = 6.5},
       {.topic = "exported in evaluation mode",
        .save =
-           [](const TempFolder& folder) {
+           [](const TemporaryFolder& folder) {
              ModelBuilder m = product("pytorch");
              m.weight("w", {2}, {1, 2});
              m.node("Mul", {"x", "w"}, {"y"});

@@ -1,4 +1,5 @@
 #include "tests/onnx/importer_rows.h"
+#include "base/temporary_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,7 +25,7 @@ class Importer : public testing::TestWithParam<ImporterRow> {};
 
 TEST_P(Importer, Row) {
   const ImporterRow& row = GetParam();
-  TempFolder folder;
+  TemporaryFolder folder;
   ImportOptions options = samples(2);
   if (row.options) row.options(options);
   const std::string path = row.save(folder);

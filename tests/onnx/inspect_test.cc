@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/temporary_folder.h"
 #include "graph/onnx/importer.h"
 #include "tests/onnx/model_builder.h"
 
@@ -21,10 +22,10 @@ struct Seen {
 };
 
 Seen inspect(const ModelBuilder& builder, ImportOptions options = {}) {
-  TempFolder folder;
+  TemporaryFolder folder;
   options.samples = 2;
   Seen seen;
-  seen.model = ModelFile(builder.save(folder / "m.onnx")).inspect(options, seen.problems);
+  seen.model = ModelFile(builder.save(folder.file("m.onnx"))).inspect(options, seen.problems);
   return seen;
 }
 

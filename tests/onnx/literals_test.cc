@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/temporary_folder.h"
 #include "graph/onnx/importer.h"
 #include "tests/onnx/model_builder.h"
 
@@ -12,11 +13,11 @@ using testing::ElementsAre;
 using testing::UnorderedElementsAre;
 
 std::vector<std::string> trained(const ModelBuilder& model, const ImportOptions& more = {}) {
-  TempFolder folder;
+  TemporaryFolder folder;
   ImportOptions options = more;
   options.samples = 2;
   std::vector<std::string> names;
-  for (const Parameter& p : import_model(model.save(folder / "m.onnx"), options).graph.parameters) names.push_back(p.name);
+  for (const Parameter& p : import_model(model.save(folder.file("m.onnx")), options).graph.parameters) names.push_back(p.name);
   return names;
 }
 

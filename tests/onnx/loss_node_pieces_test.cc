@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/temporary_folder.h"
 #include "tests/onnx/evaluate.h"
 #include "tests/onnx/model_builder.h"
 
@@ -36,8 +37,8 @@ ModelBuilder model_of(const Case& c) {
 class LossNodePieces : public testing::TestWithParam<Case> {};
 
 TEST_P(LossNodePieces, AddUpToTheWholeBatch) {
-  TempFolder folder;
-  const std::string path = model_of(GetParam()).save(folder / "m.onnx");
+  TemporaryFolder folder;
+  const std::string path = model_of(GetParam()).save(folder.file("m.onnx"));
   const std::vector<float> x = {1, 2, 0, -1, 0.5f, 1, 0, 0, 2, 1, -1, 1};
   const std::vector<int64_t> labels = {0, 2, 1, 1, 2, 2, 0, 2};
   const auto parts = [&](int64_t micro_batches, int64_t v) {

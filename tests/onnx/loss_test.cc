@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/temporary_folder.h"
 #include "tests/onnx/evaluate.h"
 #include "tests/onnx/model_builder.h"
 
@@ -19,14 +20,14 @@ ModelBuilder scores_model() {
 }
 
 TEST(Losses, CandidatesAreNamed) {
-  TempFolder folder;
-  const std::string path = scores_model().save(folder / "m.onnx");
+  TemporaryFolder folder;
+  const std::string path = scores_model().save(folder.file("m.onnx"));
   EXPECT_THAT(message([&] { import_model(path, samples(2)); }), HasSubstr("softmax_cross_entropy(scores, labels)"));
 }
 
 TEST(Losses, BuiltInsAddTheirLabels) {
-  TempFolder folder;
-  const std::string path = scores_model().save(folder / "m.onnx");
+  TemporaryFolder folder;
+  const std::string path = scores_model().save(folder.file("m.onnx"));
   const HostTensor x = HostTensor::of<float>(DType::f32, {2, 3}, {1, 0, 0, 0, 1, 0});
   ImportOptions options = samples(2);
   options.loss = "mse(scores, target)";
@@ -43,7 +44,7 @@ TEST(Losses, BuiltInsAddTheirLabels) {
 }
 
 TEST(Losses, LinearEndsKeepTheMean) {
-  TempFolder folder;
+  TemporaryFolder folder;
   ModelBuilder m = small_regression();
   m.weight("unused_half", {}, {0.5f});
   m.constant("half", 0.5f);
@@ -51,7 +52,7 @@ TEST(Losses, LinearEndsKeepTheMean) {
   m.node("Neg", {"halved"}, {"negative"});
   m.node("Exp", {"halved"}, {"curved"});
   m.output("negative", {}).output("curved", {});
-  const std::string path = m.save(folder / "m.onnx");
+  const std::string path = m.save(folder.file("m.onnx"));
   ImportOptions options = samples(2);
   options.micro_batches = 4;
   options.loss = "negative";
@@ -65,7 +66,7 @@ TEST(Losses, LinearEndsKeepTheMean) {
 
 // Sum of masked errors over the sum of the mask: the denominator is data, so windows of micro-batches add it up.
 TEST(Losses, AMaskedMeanIsSumOverWeight) {
-  TempFolder folder;
+  TemporaryFolder folder;
   ModelBuilder m;
   m.input("x", {"N", "3"}).input("mask", {"N", "3"}).output("loss", {});
   m.weight("w", {3}, {1, 2, 3});
@@ -76,14 +77,14 @@ TEST(Losses, AMaskedMeanIsSumOverWeight) {
   m.node("Div", {"total", "count"}, {"loss"});
   ImportOptions options = samples(2);
   options.micro_batches = 2;
-  const ImportedModel model = import_model(m.save(folder / "m.onnx"), options);
+  const ImportedModel model = import_model(m.save(folder.file("m.onnx")), options);
   ASSERT_NE(model.graph.loss.weight, kNone);
   const HostTensor x = HostTensor::of<float>(DType::f32, {2, 3}, {1, 1, 1, 2, 2, 2}),
                    mask = HostTensor::of<float>(DType::f32, {2, 3}, {1, 0, 0, 0, 0, 1});
   EXPECT_NEAR(evaluate_loss(model, {{"x", x}, {"mask", mask}}), 3.5, 1e-6);
   // A denominator that is trained does not add up.
   m.proto.mutable_graph()->mutable_node(3)->set_input(0, "masked");
-  EXPECT_THAT(message([&] { import_model(m.save(folder / "m.onnx"), options); }), HasSubstr("neither a mean nor a sum"));
+  EXPECT_THAT(message([&] { import_model(m.save(folder.file("m.onnx")), options); }), HasSubstr("neither a mean nor a sum"));
 }
 
 // Sum of x·w, `op`'d by x.shape[axis], as exporters write a mean over the batch.
@@ -102,33 +103,34 @@ ModelBuilder shape_scaled(const std::string& op, int64_t axis) {
 }
 
 TEST(Losses, ASumDividedByTheNumberOfSamplesIsAMean) {
-  TempFolder folder;
+  TemporaryFolder folder;
   for (const int64_t n : {1, 2}) {
     ImportOptions options = samples(n);
     options.micro_batches = 2;
-    const ImportedModel batch = import_model(shape_scaled("Div", 0).save(folder / "m.onnx"), options);
+    const ImportedModel batch = import_model(shape_scaled("Div", 0).save(folder.file("m.onnx")), options);
     ASSERT_NE(batch.graph.loss.weight, kNone) << n;
     const HostTensor ones = HostTensor::of<float>(DType::f32, {n, 3}, std::vector<float>(3 * n, 1));
     EXPECT_EQ(evaluate_parts(batch, {{"x", ones}}).weight, n);
     EXPECT_NEAR(evaluate_loss(batch, {{"x", ones}}), 6, 1e-6);
-    const ImportedModel width = import_model(shape_scaled("Div", 1).save(folder / "w.onnx"), options);
+    const ImportedModel width = import_model(shape_scaled("Div", 1).save(folder.file("w.onnx")), options);
     EXPECT_EQ(width.graph.loss.weight, kNone);  // 3, for any batch: still a sum
     EXPECT_NEAR(evaluate_loss(width, {{"x", ones}}), 2.0 * n, 1e-6);
-    EXPECT_THAT(message([&] { import_model(shape_scaled("Mul", 0).save(folder / "x.onnx"), options); }), HasSubstr("number of samples"));
+    EXPECT_THAT(message([&] { import_model(shape_scaled("Mul", 0).save(folder.file("x.onnx")), options); }),
+                HasSubstr("number of samples"));
     options.micro_batches = 1;
-    EXPECT_NEAR(evaluate_loss(import_model(folder / "x.onnx", options), {{"x", ones}}), 6.0 * n * n, 1e-5);
+    EXPECT_NEAR(evaluate_loss(import_model(folder.file("x.onnx"), options), {{"x", ones}}), 6.0 * n * n, 1e-5);
   }
 }
 
 // Scores [T,N,C]: the labels [T,N] have their samples on axis 1, for any number of steps.
 TEST(Losses, LabelsFollowTheSamplesOfTheScores) {
-  TempFolder folder;
+  TemporaryFolder folder;
   ModelBuilder m;
   m.input("x", {"N", "2", "3"}).output("scores", {"2", "N", "2"});
   m.weight("w", {3, 2}, {1, 0, 0, 1, 1, 1});
   ModelBuilder::set(m.node("Transpose", {"x"}, {"t"}), "perm", std::vector<int64_t>{1, 0, 2});
   m.node("MatMul", {"t", "w"}, {"scores"});
-  const std::string path = m.save(folder / "m.onnx");
+  const std::string path = m.save(folder.file("m.onnx"));
   for (const int64_t micro_batches : {1, 2})
     for (const char* loss : {"softmax_cross_entropy(scores, y)", "mse(scores, y)"}) {
       ImportOptions options = samples(2);
@@ -142,7 +144,7 @@ TEST(Losses, LabelsFollowTheSamplesOfTheScores) {
 
 // Batch centring, and each sample's scores against all others: micro-batches would train something else.
 TEST(Losses, SamplesThatMeetNeedOneMicroBatch) {
-  TempFolder folder;
+  TemporaryFolder folder;
   ModelBuilder centred;
   centred.input("x", {"N", "3"}).output("loss", {});
   centred.weight("w", {3}, {1, 2, 3});
@@ -163,28 +165,28 @@ TEST(Losses, SamplesThatMeetNeedOneMicroBatch) {
   for (ModelBuilder* m : {&centred, &pairs})
     for (const int64_t n : {1, 2}) {
       ImportOptions options = samples(n);
-      EXPECT_EQ(message([&] { import_model(m->save(folder / "m.onnx"), options); }), "");
+      EXPECT_EQ(message([&] { import_model(m->save(folder.file("m.onnx")), options); }), "");
       options.micro_batches = 2;
-      EXPECT_THAT(message([&] { import_model(folder / "m.onnx", options); }), HasSubstr("use one micro-batch")) << n;
+      EXPECT_THAT(message([&] { import_model(folder.file("m.onnx"), options); }), HasSubstr("use one micro-batch")) << n;
     }
 }
 
 TEST(Losses, OlderOpsetsAreRaised) {
-  TempFolder folder;
+  TemporaryFolder folder;
   ModelBuilder m(11);
   m.input("x", {"N", "3"}).output("loss", {});
   m.weight("w", {3}, {1, 2, 3});
   m.node("Mul", {"x", "w"}, {"xw"});
   m.add("Softmax", {"xw"}, "p", {{"axis", 1}});
   m.add("ReduceMean", {"p"}, "loss", {{"keepdims", 0}});
-  const ImportedModel model = import_model(m.save(folder / "m.onnx"), samples(2));
+  const ImportedModel model = import_model(m.save(folder.file("m.onnx")), samples(2));
   EXPECT_EQ(model.opset, 11);
   EXPECT_NEAR(evaluate_loss(model, {{"x", HostTensor::of<float>(DType::f32, {2, 3}, {1, 2, 3, 4, 5, 6})}}), 1.0 / 3, 1e-6);
 }
 
 // k lies inside a branch of the loss model's file, in 1,200 bytes that stay in the file.
 TEST(LossModels, TensorsInsideBranchesAreReadFromTheirOwnFile) {
-  TempFolder folder;
+  TemporaryFolder folder;
   ModelBuilder m, file;
   m.input("x", {"N", "300"}).output("y", {"N", "300"});
   m.weight("w", {300}, std::vector<float>(300, 2));
@@ -214,8 +216,8 @@ TEST(LossModels, TensorsInsideBranchesAreReadFromTheirOwnFile) {
   }
   file.add("ReduceMean", {"scaled"}, "loss", {{"keepdims", 0}});
   ImportOptions options = samples(2);
-  options.loss_model = file.save(folder / "loss.onnx");
-  const ImportedModel model = import_model(m.save(folder / "m.onnx"), options);
+  options.loss_model = file.save(folder.file("loss.onnx"));
+  const ImportedModel model = import_model(m.save(folder.file("m.onnx")), options);
   ASSERT_EQ(model.graph.parameters.size(), 1u);
   EXPECT_EQ(model.graph.parameters[0].name, "w");
   EXPECT_NEAR(evaluate_loss(model, {{"x", HostTensor::of(DType::f32, {2, 300}, std::vector<float>(600, 0.5f))}}), 3, 1e-5);

@@ -4,9 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/temporary_folder.h"
 #include "graph/onnx/loss_text.h"
 #include "tests/onnx/evaluate.h"
-#include "tests/onnx/temp_folder.h"
+#include "tests/onnx/write_bytes.h"
 
 namespace zeroplan {
 namespace {
@@ -40,8 +41,8 @@ TEST(LossText, Accepted) {
 }
 
 TEST(LossText, WeightsComeFromAFileToo) {
-  TempFolder folder;
-  const std::string path = folder / "w.npy";
+  TemporaryFolder folder;
+  const std::string path = folder.file("w.npy");
   std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }";
   header.resize(117, ' ');
   header += '\n';

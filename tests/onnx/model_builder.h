@@ -3,13 +3,12 @@
 #include <onnx/onnx_pb.h>
 
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "tests/onnx/temp_folder.h"
+#include "tests/onnx/write_bytes.h"
 
 namespace zeroplan {
 

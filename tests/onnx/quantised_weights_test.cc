@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "base/temporary_folder.h"
 #include "graph/onnx/exporter.h"
 #include "tests/onnx/evaluate.h"
 #include "tests/onnx/model_builder.h"
@@ -99,9 +100,9 @@ std::vector<int> integers_in(const std::string& path, const std::string& name) {
 const HostTensor kX = HostTensor::of<float>(DType::f32, {1, 2, 3}, {1, 2, 3, 4, 5, 6});
 
 TEST(QuantisedWeights, TheMasterIsWhatTheIntegersStandFor) {
-  TempFolder folder;
+  TemporaryFolder folder;
   ModelBuilder m = per_column();
-  const std::string path = m.save(folder / "m.onnx");
+  const std::string path = m.save(folder.file("m.onnx"));
   const ImportedModel model = import_model(path, samples(1));
   ASSERT_EQ(model.graph.parameters.size(), 1u);
   const Parameter& p = model.graph.parameters[0];
@@ -118,8 +119,8 @@ TEST(QuantisedWeights, TheMasterIsWhatTheIntegersStandFor) {
 
 // What is read is rounded to the steps of the scale, and held within the type.
 TEST(QuantisedWeights, ReadersSeeRoundedValues) {
-  TempFolder folder;
-  const std::string path = per_column().save(folder / "m.onnx");
+  TemporaryFolder folder;
+  const std::string path = per_column().save(folder.file("m.onnx"));
   const ImportedModel model = import_model(path, samples(1));
   const std::vector<float> before = masters(path, model.graph.parameters[0]);
   const double loss = loss_with(model, before, kX);
@@ -137,13 +138,13 @@ TEST(QuantisedWeights, ReadersSeeRoundedValues) {
 }
 
 TEST(QuantisedWeights, WhatDidNotMoveIsTheSameFile) {
-  TempFolder folder;
+  TemporaryFolder folder;
   const auto unmoved = [&](ModelBuilder m) {
-    const std::string path = m.save(folder / "m.onnx");
+    const std::string path = m.save(folder.file("m.onnx"));
     const ImportedModel model = import_model(path, samples(1));
     EXPECT_EQ(model.graph.parameters.size(), 1u);
-    export_model(path, folder / "out.onnx", model.graph.parameters, giving(masters(path, model.graph.parameters[0])));
-    EXPECT_EQ(load_model(folder / "out.onnx").DebugString(), m.proto.DebugString());
+    export_model(path, folder.file("out.onnx"), model.graph.parameters, giving(masters(path, model.graph.parameters[0])));
+    EXPECT_EQ(load_model(folder.file("out.onnx")).DebugString(), m.proto.DebugString());
     return evaluate_loss(model, {{"x", kX}});
   };
   unmoved(per_column());
@@ -162,25 +163,25 @@ TEST(QuantisedWeights, WhatDidNotMoveIsTheSameFile) {
 
 // q = saturate(round half to even(w / scale) + zero point).
 TEST(QuantisedWeights, TrainedValuesAreWrittenAsIntegersOfTheSameScale) {
-  TempFolder folder;
-  const std::string path = per_column().save(folder / "m.onnx");
+  TemporaryFolder folder;
+  const std::string path = per_column().save(folder.file("m.onnx"));
   const ImportedModel model = import_model(path, samples(1));
   // Steps: 2.5 → 2 + 1, -200 → -128, 0.49 → 0; 1e9 → 127, 3.5 → 4 - 2, -1.5 → -2.
-  export_model(path, folder / "out.onnx", model.graph.parameters, giving({1.25f, -20, 1.47f, 1e9f, 0.4375f, -4.5f}));
-  EXPECT_THAT(integers_in<int8_t>(folder / "out.onnx", "q"), ElementsAre(3, -128, 0, 127, 2, -2));
-  EXPECT_EQ(saved_tensor(load_model(folder / "out.onnx"), "s").raw_data(), saved_tensor(load_model(path), "s").raw_data());
+  export_model(path, folder.file("out.onnx"), model.graph.parameters, giving({1.25f, -20, 1.47f, 1e9f, 0.4375f, -4.5f}));
+  EXPECT_THAT(integers_in<int8_t>(folder.file("out.onnx"), "q"), ElementsAre(3, -128, 0, 127, 2, -2));
+  EXPECT_EQ(saved_tensor(load_model(folder.file("out.onnx")), "s").raw_data(), saved_tensor(load_model(path), "s").raw_data());
   EXPECT_THAT(message([&] {
-                export_model(path, folder / "bad.onnx", model.graph.parameters, giving({0, NAN, 0, 0, 0, 0}));
+                export_model(path, folder.file("bad.onnx"), model.graph.parameters, giving({0, NAN, 0, 0, 0, 0}));
               }),
               AllOf(HasSubstr("'q'"), HasSubstr("element 1 is nan"), HasSubstr("int8")));
   // The exported file computes what the masters computed.
   const double rounded = loss_with(model, {1.25f, -20, 1.47f, 1e9f, 0.4375f, -4.5f}, kX);
-  EXPECT_EQ(evaluate_loss(import_model(folder / "out.onnx", samples(1)), {{"x", kX}}), rounded);
+  EXPECT_EQ(evaluate_loss(import_model(folder.file("out.onnx"), samples(1)), {{"x", kX}}), rounded);
 }
 
 // ONNX's helpers store small tensors as numbers.
 TEST(QuantisedWeights, NumbersOfInt32Data) {
-  TempFolder folder;
+  TemporaryFolder folder;
   ModelBuilder m = per_column();
   for (const int i : {0, 2}) {
     onnx::TensorProto& tensor = *m.proto.mutable_graph()->mutable_initializer(i);
@@ -188,13 +189,13 @@ TEST(QuantisedWeights, NumbersOfInt32Data) {
     tensor.clear_raw_data();
     for (const char c : raw) tensor.add_int32_data(static_cast<int8_t>(c));
   }
-  const std::string path = m.save(folder / "m.onnx");
+  const std::string path = m.save(folder.file("m.onnx"));
   const ImportedModel model = import_model(path, samples(1));
   EXPECT_THAT(masters(path, model.graph.parameters.at(0)), ElementsAre(-129 * 0.5f, 129 * 0.125f, 9, -0.5f, -5 * 0.125f, 150));
 }
 
 TEST(QuantisedWeights, IntegersWithoutOneStoredScaleAreConstants) {
-  TempFolder folder;
+  TemporaryFolder folder;
   const auto imported = [&](const std::function<void(ModelBuilder&)>& change, ImportOptions options = samples(1)) {
     ModelBuilder m = per_column();
     m.weight("factor", {3}, {1, 1, 1});
@@ -203,7 +204,7 @@ TEST(QuantisedWeights, IntegersWithoutOneStoredScaleAreConstants) {
     m.proto.mutable_graph()->mutable_node()->SwapElements(1, 3);
     m.proto.mutable_graph()->mutable_node()->SwapElements(2, 3);
     change(m);
-    return import_model(m.save(folder / "m.onnx"), options);
+    return import_model(m.save(folder.file("m.onnx")), options);
   };
   const auto reason = [&](const ImportedModel& model) {
     for (const RoleRow& row : model.roles)
@@ -240,10 +241,10 @@ TEST(QuantisedWeights, IntegersWithoutOneStoredScaleAreConstants) {
 
 // Where nothing is trained there is no master: the integers are constants.
 TEST(QuantisedWeights, PredictionReadsTheIntegers) {
-  TempFolder folder;
+  TemporaryFolder folder;
   ImportOptions options = samples(1);
   options.outputs = {"loss"};
-  EXPECT_THAT(import_model(per_column().save(folder / "m.onnx"), options).graph.parameters, IsEmpty());
+  EXPECT_THAT(import_model(per_column().save(folder.file("m.onnx")), options).graph.parameters, IsEmpty());
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/temporary_folder.h"
 #include "tests/onnx/evaluate.h"
 #include "tests/onnx/model_builder.h"
 
@@ -19,8 +20,8 @@ std::vector<Node> nodes_of(const ImportedModel& model, OpKind op) {
 }
 
 ImportedModel import(ModelBuilder& m, const ImportOptions& options = samples(2)) {
-  TempFolder folder;
-  return import_model(m.save(folder / "m.onnx"), options);
+  TemporaryFolder folder;
+  return import_model(m.save(folder.file("m.onnx")), options);
 }
 
 void boolean(ModelBuilder& m, const std::string& name, bool value) {
@@ -70,10 +71,11 @@ TEST(Dropout, MasksMayBeGiven) {
   options.dropout_masks["b"] = HostTensor::of<int64_t>(DType::boolean, {1, 3}, {1, 1, 0});
   const ImportedModel model = import(m, options);
   EXPECT_TRUE(nodes_of(model, OpKind::dropout).empty());
-  TempFolder folder;
-  m.save(folder / "m.onnx");
-  EXPECT_DOUBLE_EQ(evaluate_loss(import_model(folder / "m.onnx", options), {{"x", HostTensor::of<double>(DType::f32, {1, 3}, {6, 1, 1})}}),
-                   6 * 2 * 2 / 3.0);
+  TemporaryFolder folder;
+  m.save(folder.file("m.onnx"));
+  EXPECT_DOUBLE_EQ(
+      evaluate_loss(import_model(folder.file("m.onnx"), options), {{"x", HostTensor::of<double>(DType::f32, {1, 3}, {6, 1, 1})}}),
+      6 * 2 * 2 / 3.0);
   options.dropout_masks["a"] = HostTensor(DType::boolean, {3});
   EXPECT_THAT(message([&] { import(m, options); }), HasSubstr("mask"));
 }

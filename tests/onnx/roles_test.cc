@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/temporary_folder.h"
 #include "graph/onnx/decode.h"
 #include "graph/onnx/importer.h"
 #include "graph/onnx/limits.h"
@@ -17,10 +18,10 @@ namespace {
 using testing::HasSubstr;
 
 RoleRow role_of(const ModelBuilder& m, const std::string& name, ImportOptions options = {}) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   options.samples = 2;
   std::vector<std::string> problems;
-  const ImportedModel model = ModelFile(m.save(folder / "m.onnx")).inspect(options, problems);
+  const ImportedModel model = ModelFile(m.save(folder.file("m.onnx"))).inspect(options, problems);
   for (const std::string& problem : problems) ADD_FAILURE() << problem;
   for (const RoleRow& row : model.roles)
     if (row.initializer == name) return row;

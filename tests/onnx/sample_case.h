@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/temporary_folder.h"
 #include "tests/onnx/evaluate.h"
 #include "tests/onnx/model_builder.h"
 
@@ -18,7 +19,7 @@ inline void PrintTo(const SampleCase& c, std::ostream* out) { *out << c.name; }
 
 class Samples : public testing::TestWithParam<SampleCase> {
  protected:
-  std::string save(const TempFolder& folder) const {
+  std::string save(const TemporaryFolder& folder) const {
     ModelBuilder m;
     m.input("x", {"N", "3", "2"}).output("loss", {});
     m.weight("w", {kWidth, kWidth}, {0.5f, -1, 0.25f, 2});
@@ -29,7 +30,7 @@ class Samples : public testing::TestWithParam<SampleCase> {
       m.add("Mul", {"y", "y"}, "square");
       m.add("ReduceMean", {"square"}, "loss", {{"keepdims", 0}});
     }
-    return m.save(folder / "m.onnx");
+    return m.save(folder.file("m.onnx"));
   }
 
   static ImportOptions cut_into(int64_t micro_batches) {
@@ -46,7 +47,7 @@ class Samples : public testing::TestWithParam<SampleCase> {
 
   // The loss of the batch comes out of its micro-batches.
   void expect_apart() const {
-    TempFolder folder;
+    TemporaryFolder folder;
     const std::string path = save(folder);
     const double whole = evaluate_loss(import_model(path, cut_into(1)), {{"x", data(0, kBatch)}});
     ASSERT_NE(whole, 0);
@@ -59,7 +60,7 @@ class Samples : public testing::TestWithParam<SampleCase> {
   }
 
   void expect_meeting() const {
-    TempFolder folder;
+    TemporaryFolder folder;
     const std::string path = save(folder);
     EXPECT_NO_THROW(evaluate_loss(import_model(path, cut_into(1)), {{"x", data(0, kBatch)}}));
     for (const int64_t micro_batches : {2, 4}) {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/temporary_folder.h"
 #include "tests/onnx/evaluate.h"
 #include "tests/onnx/model_builder.h"
 
@@ -144,17 +145,17 @@ HostTensor data(int64_t first, int64_t count) {
 
 class SampleCount : public testing::TestWithParam<Case> {
  protected:
-  std::string save(const TempFolder& folder) const {
+  std::string save(const TemporaryFolder& folder) const {
     ModelBuilder m = start();
     GetParam().build(m);
-    return m.save(folder / "m.onnx");
+    return m.save(folder.file("m.onnx"));
   }
 };
 using SampleCountAfter = SampleCount;
 using SampleCountBefore = SampleCount;
 
 TEST_P(SampleCountAfter, TheSumIsCut) {
-  TempFolder folder;
+  TemporaryFolder folder;
   const std::string path = save(folder);
   const double whole = evaluate_loss(import_model(path, cut_into(1)), {{"x", data(0, kBatch)}});
   ASSERT_NE(whole, 0);
@@ -166,7 +167,7 @@ TEST_P(SampleCountAfter, TheSumIsCut) {
 }
 
 TEST_P(SampleCountBefore, NeedsOneMicroBatch) {
-  TempFolder folder;
+  TemporaryFolder folder;
   const std::string path = save(folder);
   EXPECT_NO_THROW(evaluate_loss(import_model(path, cut_into(1)), {{"x", data(0, kBatch)}}));
   for (const int64_t micro_batches : {4, 8}) {
@@ -177,14 +178,14 @@ TEST_P(SampleCountBefore, NeedsOneMicroBatch) {
 }
 
 TEST(SampleCountOf, ScoresOfABuiltInLoss) {
-  TempFolder folder;
+  TemporaryFolder folder;
   ModelBuilder m = start();
   m.add("Div", {"q", "n"}, "scores");
   m.proto.mutable_graph()->mutable_output(0)->set_name("scores");
   for (int i = 0; i < 2; ++i) m.proto.mutable_graph()->mutable_output(0)->mutable_type()->mutable_tensor_type()->mutable_shape()->add_dim();
   ImportOptions options = cut_into(4);
   options.loss = "mse(scores, target)";
-  const std::string path = m.save(folder / "m.onnx");
+  const std::string path = m.save(folder.file("m.onnx"));
   EXPECT_THAT([&] { import_model(path, options); }, ThrowsMessage<Error>(HasSubstr("node_scores")));
 }
 

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/temporary_folder.h"
 #include "tests/onnx/evaluate.h"
 #include "tests/onnx/model_builder.h"
 
@@ -118,8 +119,8 @@ class Masked : public testing::TestWithParam<size_t> {};
 // Six samples as four and a micro-batch of four with two that count.
 TEST_P(Masked, WhatDoesNotCountDoesNotMatter) {
   const Case& c = kCases[GetParam()];
-  TempFolder folder;
-  const std::string path = model_of(c).save(folder / "m.onnx");
+  TemporaryFolder folder;
+  const std::string path = model_of(c).save(folder.file("m.onnx"));
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<float> rows = {1, 2, 3, 2, 1, 0.5f, -1, 0, 1, 0.25f, 1, -1, 3, 1, 2, 0, 1, 1, kNan, kNan, kNan, kNan, kNan, kNan};
   const std::vector<int> labels = {2, 0, 1, 1, 0, 2, 1, 0};
@@ -146,8 +147,8 @@ TEST_P(Masked, WhatDoesNotCountDoesNotMatter) {
 // Four samples with weights as the six that they stand for; the one without weight may hold anything.
 TEST_P(Masked, AWeightIsHowOftenASampleCounts) {
   const Case& c = kCases[GetParam()];
-  TempFolder folder;
-  const std::string path = model_of(c).save(folder / "m.onnx");
+  TemporaryFolder folder;
+  const std::string path = model_of(c).save(folder.file("m.onnx"));
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<float> rows = {1, 2, 3, kNan, kNan, kNan, -1, 0, 1, 0.25f, 1, -1};
   const std::vector<int> labels = {2, 0, 1, 1};
@@ -187,10 +188,10 @@ INSTANTIATE_TEST_SUITE_P(Losses, Masked, testing::Range<size_t>(0, std::size(kCa
 
 // The labels' range is what it was: the mask adds no label that counts as ignored.
 TEST(SampleMask, LabelsKeepTheirRange) {
-  TempFolder folder;
+  TemporaryFolder folder;
   for (const char* loss : {"", "softmax_cross_entropy(y, labels, ignore_index=7)", "nll(y, labels, ignore_index=7)"}) {
     const Case c{"", [](ModelBuilder& m) { m.node("SoftmaxCrossEntropyLoss", {"y", "labels"}, {"loss"}); }, loss};
-    for (const ImportedInput& input : import_model(model_of(c).save(folder / "m.onnx"), options_of(c, 2, 1)).inputs) {
+    for (const ImportedInput& input : import_model(model_of(c).save(folder.file("m.onnx")), options_of(c, 2, 1)).inputs) {
       if (input.name != "labels") continue;
       EXPECT_TRUE(input.label) << loss;
       EXPECT_EQ(input.limit, 3) << loss;
@@ -201,13 +202,14 @@ TEST(SampleMask, LabelsKeepTheirRange) {
 
 // One sample per micro-batch: it counts, or the micro-batch is not run.
 TEST(SampleMask, OneSampleNeedsNone) {
-  TempFolder folder;
+  TemporaryFolder folder;
   const Case& c = kCases[0];
-  for (const ImportedInput& input : import_model(model_of(c).save(folder / "m.onnx"), options_of(c, 1, 4)).inputs) EXPECT_FALSE(input.mask);
+  for (const ImportedInput& input : import_model(model_of(c).save(folder.file("m.onnx")), options_of(c, 1, 4)).inputs)
+    EXPECT_FALSE(input.mask);
 }
 
 TEST(SampleMask, WhatMixesSamplesIsReported) {
-  TempFolder folder;
+  TemporaryFolder folder;
   const Case c{"",
                [](ModelBuilder& m) {
                  m.ints("first", {1}, {0});
@@ -217,13 +219,13 @@ TEST(SampleMask, WhatMixesSamplesIsReported) {
                  m.add("ReduceMean", {"square"}, "loss", {{"keepdims", 0}});
                },
                ""};
-  const ImportedModel model = import_model(model_of(c).save(folder / "m.onnx"), options_of(c, 4, 1));
+  const ImportedModel model = import_model(model_of(c).save(folder.file("m.onnx")), options_of(c, 4, 1));
   for (const ImportedInput& input : model.inputs) EXPECT_FALSE(input.mask);
   EXPECT_THAT(model.report, testing::Contains(testing::AllOf(HasSubstr("a last batch that is not full is left out"), HasSubstr("rest"))));
 }
 
 TEST(SampleWeight, NeedsSamplesApart) {
-  TempFolder folder;
+  TemporaryFolder folder;
   const Case c{"",
                [](ModelBuilder& m) {
                  m.ints("first", {1}, {0});
@@ -234,17 +236,17 @@ TEST(SampleWeight, NeedsSamplesApart) {
                ""};
   ImportOptions options = options_of(c, 4, 1);
   options.sample_weight = "often";
-  const std::string path = model_of(c).save(folder / "m.onnx");
+  const std::string path = model_of(c).save(folder.file("m.onnx"));
   EXPECT_THAT(message([&] { import_model(path, options); }), testing::AllOf(HasSubstr("--sample-weight"), HasSubstr("node_rest")));
   options = options_of(kCases[0], 4, 1);
   options.sample_weight = "w";
-  EXPECT_THAT(message([&] { import_model(model_of(kCases[0]).save(folder / "m.onnx"), options); }),
+  EXPECT_THAT(message([&] { import_model(model_of(kCases[0]).save(folder.file("m.onnx")), options); }),
               HasSubstr("'w' is a value of the model"));
 }
 
 // A divisor that is the same in each micro-batch makes no mean: the sum over samples stays one.
 TEST(SampleMask, ADivisorWithoutSamplesIsAFactor) {
-  TempFolder folder;
+  TemporaryFolder folder;
   const Case c{"",
                [](ModelBuilder& m) {
                  m.input("scale", {"3"});
@@ -255,12 +257,12 @@ TEST(SampleMask, ADivisorWithoutSamplesIsAFactor) {
                ""};
   ImportOptions options = options_of(c, 2, 2);
   options.sample_axes = {{"scale", -1}};
-  const ImportedModel model = import_model(model_of(c).save(folder / "m.onnx"), options);
+  const ImportedModel model = import_model(model_of(c).save(folder.file("m.onnx")), options);
   EXPECT_EQ(model.graph.loss.weight, kNone);
 }
 
 TEST(SampleMask, TermsWithOtherDenominatorsNeedOneMicroBatch) {
-  TempFolder folder;
+  TemporaryFolder folder;
   const Case c{"",
                [](ModelBuilder& m) {
                  m.node("SoftmaxCrossEntropyLoss", {"y", "labels"}, {"entropy"});
@@ -268,7 +270,7 @@ TEST(SampleMask, TermsWithOtherDenominatorsNeedOneMicroBatch) {
                  m.node("Add", {"entropy", "level"}, {"loss"});
                },
                ""};
-  const std::string path = model_of(c).save(folder / "m.onnx");
+  const std::string path = model_of(c).save(folder.file("m.onnx"));
   const std::string refused = message([&] { import_model(path, options_of(c, 2, 2)); });
   for (const char* part : {"node_entropy", "node_level", "different denominators"}) EXPECT_THAT(refused, HasSubstr(part));
   const ImportedModel four = import_model(path, options_of(c, 4, 1)), two = import_model(path, options_of(c, 2, 1));

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/temporary_folder.h"
 #include "tests/onnx/evaluate.h"
 #include "tests/onnx/text_model.h"
 
@@ -14,9 +15,9 @@ using testing::HasSubstr;
 using Lists = std::map<std::string, std::vector<double>>;
 
 ImportedModel imported(const std::string& signature, const std::string& nodes, const ImportOptions& options) {
-  const TempFolder folder;
-  return import_model(save_text(folder / "m.onnx", "<ir_version: 9, opset_import: [\"\" : 18]>\ncase " + signature + " {\n" + nodes + "}"),
-                      options);
+  const TemporaryFolder folder;
+  return import_model(
+      save_text(folder.file("m.onnx"), "<ir_version: 9, opset_import: [\"\" : 18]>\ncase " + signature + " {\n" + nodes + "}"), options);
 }
 
 ImportOptions wanting(const std::vector<std::string>& outputs, const std::map<std::string, HostTensor>& bind = {}) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <span>
 
+#include "base/temporary_folder.h"
 #include "graph/onnx/exporter.h"
 #include "tests/onnx/evaluate.h"
 #include "tests/onnx/model_builder.h"
@@ -53,8 +54,8 @@ class TorchModel : public ModelBuilder {
   }
   ImportedModel import(const ImportOptions& options = samples(2)) {
     add("ReduceMean", {proto.graph().node(proto.graph().node_size() - 1).output(0)}, "loss", {{"keepdims", 0}});
-    TempFolder folder;
-    return import_model(save(folder / "m.onnx"), options);
+    TemporaryFolder folder;
+    return import_model(save(folder.file("m.onnx")), options);
   }
 };
 
@@ -152,15 +153,15 @@ TEST(Splits, AnExportKeepsThemApart) {
   with_buffer.call("Mul", {"sub", "l.shift"}, "mul", "%sub, 1.0");
   for (TorchModel m : {copied_layers(), with_buffer}) {
     m.add("ReduceMean", {m.proto.graph().node(m.proto.graph().node_size() - 1).output(0)}, "loss", {{"keepdims", 0}});
-    TempFolder folder;
-    const ImportedModel before = import_model(m.save(folder / "m.onnx"), samples(2));
-    export_model(folder / "m.onnx", folder / "trained.onnx", before.graph.parameters, [&](const TakeParameter& take) {
+    TemporaryFolder folder;
+    const ImportedModel before = import_model(m.save(folder.file("m.onnx")), samples(2));
+    export_model(folder.file("m.onnx"), folder.file("trained.onnx"), before.graph.parameters, [&](const TakeParameter& take) {
       for (size_t i = 0; i < before.graph.parameters.size(); ++i) {
         const std::vector<float> values(elements(before.graph.parameters[i].shape), static_cast<float>(i) + 0.5f);
         take(static_cast<int>(i), std::as_bytes(std::span(values)));
       }
     });
-    const ImportedModel after = import_model(folder / "trained.onnx", samples(2));
+    const ImportedModel after = import_model(folder.file("trained.onnx"), samples(2));
     EXPECT_THAT(trained(after), testing::UnorderedElementsAreArray(trained(before)));
     EXPECT_THAT(after.report, testing::Not(Contains(HasSubstr("holds other values"))));
   }
@@ -207,8 +208,8 @@ TEST(Splits, IdentityOfTorchScript) {
   m.node("MatMul", {"x", "a.weight"}, {"xa"});
   m.node("MatMul", {"xa", "b.weight"}, {"xab"});
   m.add("ReduceMean", {"xab"}, "loss", {{"keepdims", 0}});
-  TempFolder folder;
-  EXPECT_THAT(trained(import_model(m.save(folder / "m.onnx"), samples(2))), UnorderedElementsAre("a.weight", "b.weight"));
+  TemporaryFolder folder;
+  EXPECT_THAT(trained(import_model(m.save(folder.file("m.onnx")), samples(2))), UnorderedElementsAre("a.weight", "b.weight"));
 }
 
 TEST(Splits, WhatTheExporterLeftOutIsNamed) {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "tests/onnx/temp_folder.h"
+#include "tests/onnx/write_bytes.h"
 
 namespace zeroplan {
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/mapped_file.h"
+#include "base/temporary_folder.h"
 #include "graph/onnx/exporter.h"
 #include "tests/onnx/evaluate.h"
 #include "tests/onnx/model_builder.h"
@@ -78,32 +79,32 @@ double loss_of(const ImportedModel& model) {
 }
 
 StatedOptimizer optimizer_of(const TrainingModel& m) {
-  TempFolder folder;
-  const ModelFile file(m.model.save(folder / "m.onnx"));
+  TemporaryFolder folder;
+  const ModelFile file(m.model.save(folder.file("m.onnx")));
   return file.stated_optimizer() ? *file.stated_optimizer() : StatedOptimizer{};
 }
 
 TEST(TrainingInfo, GradientNamesLossAndTrainedTensors) {
-  TempFolder folder;
+  TemporaryFolder folder;
   TrainingModel m;
   m.model.output("y", {"N", "2"});
   m.step(kTrainingDomain, "Adam", {"rate", "steps", "w", "dw", "v", "h"});
-  const ImportedModel model = import_model(m.model.save(folder / "m.onnx"), samples(2));
-  EXPECT_EQ(loss_of(model), loss_of(import_model(small_regression().save(folder / "plain.onnx"), samples(2))));
+  const ImportedModel model = import_model(m.model.save(folder.file("m.onnx")), samples(2));
+  EXPECT_EQ(loss_of(model), loss_of(import_model(small_regression().save(folder.file("plain.onnx")), samples(2))));
   ASSERT_EQ(model.graph.parameters.size(), 1u);
   EXPECT_EQ(model.graph.parameters[0].name, "w");
   EXPECT_THAT(model.report, Contains(HasSubstr("1 tensor trained with the loss 'loss'")));
 }
 
 TEST(TrainingInfo, TheLossMayBeTheAlgorithms) {
-  TempFolder folder;
+  TemporaryFolder folder;
   TrainingModel m("penalty");
   auto& half = add_node(*m.info->mutable_algorithm(), "", "Mul", {"loss", "rate"}, {"penalty"});
   half.set_name("half");
   m.info->mutable_algorithm()->mutable_node()->SwapElements(0, 1);  // before its Gradient
   m.step("", "Sub", {"w", "dw"});
-  const double whole = loss_of(import_model(small_regression().save(folder / "plain.onnx"), samples(2)));
-  EXPECT_EQ(loss_of(import_model(m.model.save(folder / "m.onnx"), samples(2))), 0.25 * whole);
+  const double whole = loss_of(import_model(small_regression().save(folder.file("plain.onnx")), samples(2)));
+  EXPECT_EQ(loss_of(import_model(m.model.save(folder.file("m.onnx")), samples(2))), 0.25 * whole);
 }
 
 TEST(TrainingInfo, AdamsSettingsAreTakenOver) {
@@ -144,22 +145,23 @@ TEST(TrainingInfo, WhatHasNoEquivalentIsNamed) {
 }
 
 TEST(TrainingInfo, TrainedTensorsAreInitializersOfTheMainGraph) {
-  TempFolder folder;
+  TemporaryFolder folder;
   TrainingModel m;
   m.info->mutable_algorithm()->mutable_node(0)->mutable_attribute(0)->set_strings(0, "rate");
-  EXPECT_THAT(message([&] { ModelFile(m.model.save(folder / "m.onnx")); }), HasSubstr("'rate', which is an initializer of the algorithm"));
+  EXPECT_THAT(message([&] { ModelFile(m.model.save(folder.file("m.onnx"))); }),
+              HasSubstr("'rate', which is an initializer of the algorithm"));
 }
 
 TEST(TrainingInfo, TheExportKeepsIt) {
-  TempFolder folder;
+  TemporaryFolder folder;
   TrainingModel m;
   m.step("", "Sub", {"w", "dw"});
-  const ImportedModel model = import_model(m.model.save(folder / "m.onnx"), samples(2));
-  export_model(model.model_path, folder / "trained.onnx", model.graph.parameters, [](const TakeParameter& take) {
+  const ImportedModel model = import_model(m.model.save(folder.file("m.onnx")), samples(2));
+  export_model(model.model_path, folder.file("trained.onnx"), model.graph.parameters, [](const TakeParameter& take) {
     const std::vector<float> values(6, 2.0f);
     take(0, std::as_bytes(std::span(values)));
   });
-  const MappedFile file(folder / "trained.onnx");
+  const MappedFile file(folder.file("trained.onnx"));
   onnx::ModelProto trained;
   ASSERT_TRUE(trained.ParseFromArray(file.data(), static_cast<int>(file.size())));
   EXPECT_EQ(trained.training_info(0).SerializeAsString(), m.info->SerializeAsString());
@@ -168,10 +170,10 @@ TEST(TrainingInfo, TheExportKeepsIt) {
 
 // As ORTModule writes it: the forward ends in a YieldOp, whose results are the gradients of what it was given.
 TEST(OwnBackward, IsCutAtTheYieldOp) {
-  TempFolder folder;
+  TemporaryFolder folder;
   ModelBuilder m = small_regression();
   onnx::GraphProto& graph = *m.proto.mutable_graph();
-  const double expected = loss_of(import_model(m.save(folder / "plain.onnx"), samples(2)));
+  const double expected = loss_of(import_model(m.save(folder.file("plain.onnx")), samples(2)));
   *graph.add_value_info() = graph.output(0);
   graph.clear_output();
   m.proto.add_opset_import()->set_domain("com.microsoft");
@@ -181,14 +183,14 @@ TEST(OwnBackward, IsCutAtTheYieldOp) {
   m.add("ReduceSum", {"dy"}, "b_grad", {{"keepdims", 0}});
   m.node("Unknown", {"dy"}, {"w_grad"}).set_domain("org.pytorch.aten");
   m.output("b_grad", {}).output("w_grad", {"3", "2"});
-  const ImportedModel model = import_model(m.save(folder / "m.onnx"), samples(2));
+  const ImportedModel model = import_model(m.save(folder.file("m.onnx")), samples(2));
   EXPECT_EQ(loss_of(model), expected);
   EXPECT_EQ(model.graph.parameters.size(), 2u);
   EXPECT_THAT(model.report, Contains(HasSubstr("holds its own backward behind a YieldOp: 4 nodes and 2 outputs")));
 }
 
 TEST(OwnBackward, APayloadFollowsItsNode) {
-  TempFolder folder;
+  TemporaryFolder folder;
   ModelBuilder m = small_regression();
   m.proto.add_opset_import()->set_domain("com.microsoft");
   m.proto.mutable_opset_import(1)->set_version(1);
@@ -203,8 +205,8 @@ TEST(OwnBackward, APayloadFollowsItsNode) {
   m.node("Add", {"loss", "extra"}, {"total"});
   graph.clear_output();
   m.output("total", {}).output("dead", {"N", "2"});
-  const ImportedModel model = import_model(m.save(folder / "m.onnx"), samples(2));
-  const double plain = loss_of(import_model(small_regression().save(folder / "plain.onnx"), samples(2)));
+  const ImportedModel model = import_model(m.save(folder.file("m.onnx")), samples(2));
+  const double plain = loss_of(import_model(small_regression().save(folder.file("plain.onnx")), samples(2)));
   EXPECT_NEAR(loss_of(model), plain + 0.5 * (3 + 3) / 2, 1e-5);
 }
 

@@ -22,6 +22,10 @@ void read_passes(const std::string& line, CaseFile& file) {
   while (words >> word) {
     if (word == "eval")
       file.options.eval = true;
+    else if (word == "sync_bn")
+      file.options.sync_bn = true;
+    else if (word == "outputs")
+      file.outputs = true;
     else
       file.passes.push_back(word);
   }
@@ -33,6 +37,7 @@ CaseFile read_case(const std::string& path) {
   std::ifstream in(path);
   if (!in) throw std::runtime_error("cannot read " + path);
   CaseFile file;
+  file.options.ranks = 2;
   file.options.micro_batches = 2;
   std::string* section = &file.head;
   for (std::string line; std::getline(in, line);) {
@@ -68,9 +73,12 @@ const Pass& find_pass(const std::string& name) {
 
 void run_passes(Graph& graph, const CaseFile& file) {
   verify_graph(graph);
+  CompileOptions options = file.options;
+  if (file.outputs)
+    for (const auto& [name, id] : graph.outputs) options.outputs.push_back(name);
   for (const std::string& name : file.passes) {
     const uint64_t before = graph_hash(graph);
-    const bool changed = find_pass(name).run(graph, file.options);
+    const bool changed = find_pass(name).run(graph, options);
     verify_graph(graph);
     if (changed != (before != graph_hash(graph)))
       throw std::runtime_error(name + " says changed = " + (changed ? "true" : "false") + ", which is wrong");

@@ -3,22 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "tests/error_of.h"
 #include "tests/plan/plans.h"
 
 namespace zeroplan::test {
 namespace {
 
 using testing::HasSubstr;
-
-template <typename Fn>
-std::string error_of(Fn&& fn) {
-  try {
-    fn();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
 
 // An idle rank would add what it holds to sums over ranks that count its samples.
 TEST(UnrecordedBatchNorm, SynchronisedItNeedsEveryRank) {
