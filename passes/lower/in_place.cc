@@ -56,7 +56,7 @@ std::vector<std::pair<int32_t, int32_t>> InPlace::pairs(NodeId id) const {
   std::vector<std::pair<int32_t, int32_t>> pairs;
   if (op_class(node.op) != OpClass::kernel) return pairs;
   for (const auto& [output, input] : op_def(node.op).in_place) {
-    const auto taken = [&](const auto& pair) { return pair.first == output || pair.second == input; };
+    const auto taken = [&, output = output, input = input](const auto& pair) { return pair.first == output || pair.second == input; };
     if (std::none_of(pairs.begin(), pairs.end(), taken) && may_share(id, output, input)) pairs.emplace_back(output, input);
   }
   return pairs;
