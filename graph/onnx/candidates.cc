@@ -108,6 +108,11 @@ void decide(const OnnxModel& model, WeightFiles& files, const UseMap& uses, cons
     c.reason = "quantised weight on a gradient path";
     return;
   }
+  if (constant_node && constants_are_numbers(model)) {
+    c.role = Role::constant;
+    c.reason = "a Constant node where weights are initializers; --train trains it";
+    return;
+  }
   if (const char* literal = readers == uses.end() ? nullptr : literal_reason(model, *c.tensor, readers->second, uses)) {
     c.role = Role::constant;
     c.reason = literal;

@@ -8,6 +8,7 @@
 #include "base/type_name.h"
 #include "graph/onnx/graph_decoder.h"
 #include "graph/onnx/normalize_domains.h"
+#include "graph/onnx/quantize.h"
 #include "graph/onnx/terms.h"
 #include "graph/onnx/unroll_limit.h"
 
@@ -76,26 +77,50 @@ void GraphDecoder::bind_all(const OnnxNode& node, const std::vector<ValueId>& re
   for (size_t i = 0; i < node.outputs.size(); ++i) bind(node.outputs[i], results[i]);
 }
 
-std::vector<ValueId> GraphDecoder::run_branch(const OnnxNode& node, const char* branch) {
-  return run_body(Body(subgraph(node, branch)), {});
+ValueId GraphDecoder::enter(Branch& branch, ValueId id) {
+  const auto [found, added] = branch.inside.emplace(id, id);
+  if (!added) return found->second;
+  if (ValueLists::is_list(id)) {
+    std::vector<ValueId> items = lists_.items(id);
+    for (ValueId& item : items) item = enter(branch, item);
+    return branch.inside[id] = lists_.make(std::move(items));
+  }
+  if (!ValueLists::is_value(id) || build_.is_constant(id) || !is_floating(build_.dtype(id))) return id;
+  const Term x{build_, id}, fixed = detached(x), condition{build_, branch.condition};
+  return branch.inside[id] = (branch.taken ? where(condition, x, fixed) : where(condition, fixed, x)).id();
+}
+
+// A value of a scope as the branches that were opened since then see it. A forward pass has no gradients to keep apart.
+ValueId GraphDecoder::from_scope(size_t scope, ValueId id) {
+  if (!options_.outputs.empty() || id == kNone) return id;
+  for (Branch& branch : branches_)
+    if (scope < branch.scopes) id = enter(branch, id);
+  return id;
+}
+
+std::vector<ValueId> GraphDecoder::run_branch(const OnnxNode& node, ValueId condition, bool taken) {
+  const Body body(subgraph(node, taken ? "then_branch" : "else_branch"));
+  if (condition == kNone) return run_body(body, {});
+  struct Open {
+    Open(std::vector<Branch>& branches, Branch branch) : branches(branches) { branches.push_back(std::move(branch)); }
+    ~Open() { branches.pop_back(); }
+    std::vector<Branch>& branches;
+  };
+  const Open open(branches_, {condition, taken, scopes_.size()});
+  return run_body(body, {});
 }
 
 void GraphDecoder::decode_if(const OnnxNode& node, const std::vector<ValueId>& inputs) {
   if (inputs.empty() || inputs[0] == kNone) throw Error("its condition is missing");
-  const ValueId condition = inputs[0];
-  if (build_.is_constant(condition)) return bind_all(node, run_branch(node, truth(build_, condition) ? "then_branch" : "else_branch"));
-  if (elements(build_.shape(condition)) != 1)
-    throw Error(fmt::format("its condition has shape {}; it must be one element", to_string(build_.shape(condition))));
-  std::vector<ValueId> then, otherwise;
-  {
-    const Nested nested(branch_depth_);
-    then = run_branch(node, "then_branch");
-    otherwise = run_branch(node, "else_branch");
-  }
+  if (build_.is_constant(inputs[0])) return bind_all(node, run_branch(node, kNone, truth(build_, inputs[0])));
+  if (elements(build_.shape(inputs[0])) != 1)
+    throw Error(fmt::format("its condition has shape {}; it must be one element", to_string(build_.shape(inputs[0]))));
+  const ValueId condition = build_.reshape(inputs[0], {});
+  std::vector<ValueId> then = run_branch(node, condition, true);
+  const std::vector<ValueId> otherwise = run_branch(node, condition, false);
   if (then.empty() || otherwise.empty()) return block(node);
   build_.set_origin(node.label());
-  const ValueId chosen = build_.reshape(condition, {});
-  for (size_t i = 0; i < then.size() && i < otherwise.size(); ++i) then[i] = choose(chosen, then[i], otherwise[i], i);
+  for (size_t i = 0; i < then.size() && i < otherwise.size(); ++i) then[i] = choose(condition, then[i], otherwise[i], i);
   bind_all(node, then);
 }
 

@@ -125,14 +125,14 @@ std::vector<std::pair<std::string, ValueId>> GraphDecoder::find_all(const std::s
 }
 
 ValueId GraphDecoder::lookup(const std::string& name) {
-  for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
-    const auto found = scope->find(name);
-    if (found != scope->end()) return found->second;
+  for (size_t scope = scopes_.size(); scope-- > 0;) {
+    const auto found = scopes_[scope].find(name);
+    if (found != scopes_[scope].end()) return from_scope(scope, found->second);
   }
   if (blocked_.count(name)) return kNone;
   const ValueId id = stored(name);
   if (id != kNone) scopes_[0][name] = id;
-  return id;
+  return from_scope(0, id);
 }
 
 ValueId GraphDecoder::operand(const OnnxNode& node, int input) {
@@ -140,7 +140,7 @@ ValueId GraphDecoder::operand(const OnnxNode& node, int input) {
   if (name.empty()) return kNone;
   if (!node.outputs.empty()) {
     const auto own = roles_.split_uses.find({node.outputs[0], input});
-    if (own != roles_.split_uses.end()) return shown(own->second);
+    if (own != roles_.split_uses.end()) return from_scope(0, shown(own->second));
   }
   const ValueId small = nibbles(node, name), id = small == kNone ? lookup(name) : small;
   if (id == kNone) throw Error(fmt::format("its input '{}' is not defined before it", name));
@@ -202,11 +202,12 @@ void GraphDecoder::decode_node(const OnnxNode& stored_node) {
   if (blocked(node)) return block(node);
   build_.set_origin(node.label());
   try {
+    if (node.outputs.empty()) throw Error("it has no outputs");
     if (changed && mode->second) refuse_in_branch(node);
     std::vector<ValueId> inputs;
     for (size_t i = 0; i < node.inputs.size(); ++i) inputs.push_back(operand(node, static_cast<int>(i)));
     if (decode_control(node, inputs)) return;
-    if (const std::optional<ValueId> made = lists_.decode(node, inputs)) return bind(node.outputs.at(0), *made);
+    if (const std::optional<ValueId> made = lists_.decode(node, inputs)) return bind(node.outputs[0], *made);
     const bool constant_weight =
         node.op == "Constant" && node.domain.empty() && !node.outputs.empty() && roles_.by_name.count(node.outputs[0]);
     const ValueId weight = constant_weight ? stored(node.outputs[0]) : kNone;
@@ -222,7 +223,7 @@ void GraphDecoder::decode_node(const OnnxNode& stored_node) {
 
 // Both branches are computed, but only one of them counts.
 void GraphDecoder::refuse_in_branch(const OnnxNode& node) const {
-  if (branch_depth_ == 0 || !options_.outputs.empty()) return;
+  if (branches_.empty() || !options_.outputs.empty()) return;
   throw Error(
       fmt::format("it normalizes with the statistics of its batch inside a branch that data chooses, so that its running statistics "
                   "would follow batches that do not take the branch; --eval-bn '{}' normalizes with the running ones",

@@ -48,9 +48,18 @@ class GraphDecoder {
   void decode_scan(const OnnxNode& node, const std::vector<ValueId>& inputs);
   void decode_batch_scan(const OnnxNode& node, const std::vector<ValueId>& inputs);
   struct Scope;
+  // What a branch reads from outside, so that no gradient comes back from a branch that was not taken: zero times infinity is NaN.
+  struct Branch {
+    ValueId condition = kNone;
+    bool taken = true;  // where the condition is this
+    size_t scopes = 0;  // names of that many scopes are outside
+    std::map<ValueId, ValueId> inside{};
+  };
+  ValueId enter(Branch& branch, ValueId id);
+  ValueId from_scope(size_t scope, ValueId id);
   struct Body;
   std::vector<ValueId> run_body(const Body& body, const std::vector<ValueId>& inputs);
-  std::vector<ValueId> run_branch(const OnnxNode& node, const char* branch);
+  std::vector<ValueId> run_branch(const OnnxNode& node, ValueId condition, bool taken);
   struct ScanPlan;
   std::vector<ValueId> run_scan(const ScanPlan& plan, std::vector<ValueId> state, const std::vector<ValueId>& sequences,
                                 int64_t length = -1);
@@ -85,10 +94,10 @@ class GraphDecoder {
   std::map<ValueId, std::string> names_;
   std::set<std::string> blocked_;
   std::vector<std::string> problems_, constant_problems_;
-  int body_depth_ = 0;      // function bodies that are open, and
-  int branch_depth_ = 0;    // branches that are open and that data chooses
-  int gradient_depth_ = 0;  // Gradients that evaluate again
-  int64_t visited_ = 0;     // nodes, also those that are not needed
+  std::vector<Branch> branches_;  // that are open and that data chooses
+  int body_depth_ = 0;            // function bodies that are open, and
+  int gradient_depth_ = 0;        // Gradients that evaluate again
+  int64_t visited_ = 0;           // nodes, also those that are not needed
 };
 
 // Names of a body, gone with it.

@@ -1,6 +1,7 @@
 #include "graph/onnx/literals.h"
 
 #include <algorithm>
+#include <cctype>
 #include <string_view>
 
 #include "graph/onnx/tensor_data.h"
@@ -53,6 +54,13 @@ bool keeps_from_zero(const Use& use, const UseMap& uses) {
          });
 }
 
+// TorchScript's exporter gives an initializer the path of its parameter or buffer, and other values a number, onnx::Op_1 or
+// /scope/Op_output_0.
+bool named_by_module(const OnnxModel& model, const std::string& name) {
+  const bool letter = !name.empty() && (std::isalpha(static_cast<unsigned char>(name[0])) || name[0] == '_');
+  return model.producer.starts_with("pytorch") && letter && !name.starts_with("onnx::");
+}
+
 }  // namespace
 
 bool weights_are_constants(const OnnxModel& model) {
@@ -61,6 +69,8 @@ bool weights_are_constants(const OnnxModel& model) {
       if (is_floating_type(tensor.type)) return false;
   return true;
 }
+
+bool constants_are_numbers(const OnnxModel& model) { return model.producer.starts_with("pytorch") && !weights_are_constants(model); }
 
 bool constant_may_be_weight(const OnnxTensor& tensor, const std::vector<Use>& readers, bool weights_are_constants) {
   if (tensor.shape.size() >= 2 && elements(tensor.shape) >= kLargeConstant) return true;
@@ -72,7 +82,7 @@ const char* literal_reason(const OnnxModel& model, const OnnxTensor& tensor, con
   if (elements(tensor.shape) != 1 || readers.empty() || any_weight_input(readers)) return nullptr;
   const bool renamed = std::any_of(readers.begin(), readers.end(), [](const Use& use) { return use.node->op == "Identity"; });
   if (renamed) return nullptr;  // exporters merge equal parameters so
-  if (readers.size() > 1) return "one value that several nodes read; --train trains it";
+  if (readers.size() > 1 && !named_by_module(model, tensor.name)) return "one value that several nodes read; --train trains it";
   if (is_bound(readers[0])) return "a bound; --train trains it";
   if (keeps_from_zero(readers[0], uses)) return "keeps a root, a logarithm or a divisor from zero; --train trains it";
   if (model.producer.starts_with("tf2onnx"))

@@ -55,10 +55,17 @@ void report_guessed(const OnnxModel& model, RolePlan& plan) {
   const auto guessed = std::count_if(plan.parameters.begin(), plan.parameters.end(),
                                      [](const Parameter& p) { return p.trainable && p.role_reason != "--train"; });
   if (told || guessed == 0) return;
-  plan.report.push_back(
-      fmt::format("the file does not say which tensors are buffers: all {} floating-point tensors on a gradient path are trained; "
-                  "--freeze PATTERN keeps those that are none (inspect lists them)",
-                  guessed));
+  const auto numbers = std::count_if(plan.candidates.begin(), plan.candidates.end(), [](const Candidate& c) {
+    return c.role == Role::constant && c.reason.ends_with("--train trains it");
+  });
+  const std::string trained =
+      numbers == 0
+          ? fmt::format("all {} floating-point tensors on a gradient path are trained; --freeze PATTERN keeps those that are none", guessed)
+          : fmt::format(
+                "{} floating-point tensors on a gradient path are trained, {} that look like numbers of a formula are not; "
+                "--freeze PATTERN and --train PATTERN say otherwise",
+                guessed, numbers);
+  plan.report.push_back(fmt::format("the file does not say which tensors are buffers: {} (inspect lists them)", trained));
 }
 
 void report_stored(DType precision, RolePlan& plan) {

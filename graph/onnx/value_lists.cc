@@ -60,14 +60,15 @@ std::optional<ValueId> ValueLists::decode(const OnnxNode& node, const Inputs& in
     throw Error("it is given a sequence or an optional, but takes tensors alone");
   }
   if (node.op == "SequenceConstruct" || node.op == "SequenceEmpty") return construct(node, inputs);
+  if (node.op == "Optional") return wrap(node, inputs);
+  if (node.op == "OptionalHasElement") return has_element(node, inputs);
+  if (inputs.empty()) throw Error("it is given no sequence or optional");
   if (node.op == "SequenceAt") return at(node, inputs);
   if (node.op == "SequenceInsert") return insert(node, inputs);
   if (node.op == "SequenceErase") return erase(node, inputs);
   if (node.op == "SequenceLength") return length(node, inputs);
   if (node.op == "ConcatFromSequence") return concat(node, inputs);
   if (node.op == "SplitToSequence") return split(node, inputs);
-  if (node.op == "Optional") return wrap(node, inputs);
-  if (node.op == "OptionalHasElement") return has_element(node, inputs);
   return get_element(node, inputs);
 }
 
@@ -93,20 +94,20 @@ ValueId ValueLists::construct(const OnnxNode&, const Inputs& inputs) {
 }
 
 ValueId ValueLists::at(const OnnxNode&, const Inputs& inputs) {
-  const std::vector<ValueId>& list = items(inputs.at(0));
+  const std::vector<ValueId>& list = items(inputs[0]);
   const auto size = static_cast<int64_t>(list.size());
   return list[position(inputs, 1, size, size)];
 }
 
 ValueId ValueLists::insert(const OnnxNode&, const Inputs& inputs) {
-  std::vector<ValueId> list = items(inputs.at(0));
+  std::vector<ValueId> list = items(inputs[0]);
   const auto size = static_cast<int64_t>(list.size());
   list.insert(list.begin() + (given(inputs, 2) ? position(inputs, 2, size, size + 1) : size), tensor(inputs, 1));
   return make(std::move(list));
 }
 
 ValueId ValueLists::erase(const OnnxNode&, const Inputs& inputs) {
-  std::vector<ValueId> list = items(inputs.at(0));
+  std::vector<ValueId> list = items(inputs[0]);
   const auto size = static_cast<int64_t>(list.size());
   if (size == 0) throw Error("its sequence is empty");
   list.erase(list.begin() + (given(inputs, 1) ? position(inputs, 1, size, size) : size - 1));
@@ -114,11 +115,11 @@ ValueId ValueLists::erase(const OnnxNode&, const Inputs& inputs) {
 }
 
 ValueId ValueLists::length(const OnnxNode&, const Inputs& inputs) {
-  return build_.constant(HostTensor::of<int64_t>(DType::i64, {}, {static_cast<int64_t>(items(inputs.at(0)).size())}));
+  return build_.constant(HostTensor::of<int64_t>(DType::i64, {}, {static_cast<int64_t>(items(inputs[0]).size())}));
 }
 
 ValueId ValueLists::concat(const OnnxNode& node, const Inputs& inputs) {
-  const std::vector<ValueId> list = items(inputs.at(0));
+  const std::vector<ValueId> list = items(inputs[0]);
   if (list.empty()) throw Error("its sequence is empty");
   const bool fresh = node.integer("new_axis", 0) != 0;
   const auto rank = static_cast<int64_t>(build_.shape(list[0]).size());

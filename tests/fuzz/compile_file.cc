@@ -27,7 +27,9 @@ void compile_file(const std::string& path) {
     if (options.outputs.empty()) return;
     Graph graph = file.decode(options).graph;
     run_pipeline(graph, compile_options(options));
-    const Verification verification = verify_plan(emit_plan(graph, compile_options(options)));
+    Plan plan = emit_plan(graph, compile_options(options));
+    plan.header.digest = plan_digest(plan);
+    const Verification verification = verify_plan(plan);
     check(verification.ok(), verification.ok() ? "" : verification.violations.front().message.c_str());
   } catch (const Error&) {
   }

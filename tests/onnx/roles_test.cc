@@ -125,6 +125,39 @@ TEST(Roles, NumbersOfTheModelAreNoWeights) {
   }
 }
 
+// TorchScript's exporter keeps weights as initializers under the path of their module, and numbers of formulas in Constant nodes.
+TEST(Roles, FilesOfTorchScriptTellNumbersByTheirKind) {
+  for (const bool torch : {true, false}) {
+    ModelBuilder m = model_of({"N", "2", "3"}, 17);
+    if (torch) m.proto.set_producer_name("pytorch");
+    m.weight("temp", {1}, {1});
+    m.weight("onnx::Mul_9", {1}, {2});
+    for (const char* name : {"/norm/Constant_output_0", "/norm/Constant_1_output_0"}) {
+      onnx::TensorProto ones;
+      ones.set_data_type(onnx::TensorProto::FLOAT);
+      ones.add_dims(2);
+      ones.add_float_data(1);
+      ones.add_float_data(1);
+      onnx::AttributeProto& value = *m.node("Constant", {}, {name}).add_attribute();
+      value.set_name("value");
+      value.set_type(onnx::AttributeProto::TENSOR);
+      *value.mutable_t() = ones;
+    }
+    m.node("Mul", {"x", "temp"}, {"a"});
+    m.node("InstanceNormalization", {"a", "/norm/Constant_output_0", "/norm/Constant_1_output_0"}, {"b"});
+    m.node("Mul", {"b", "onnx::Mul_9"}, {"c"});
+    m.node("Mul", {"c", "onnx::Mul_9"}, {"d"});
+    m.node("Mul", {"d", "temp"}, {"y"});
+    mean_of(m, "y");
+    EXPECT_EQ(role_of(m, "temp").role, torch ? Role::parameter : Role::constant);
+    EXPECT_EQ(role_of(m, "onnx::Mul_9").role, Role::constant);
+    EXPECT_EQ(role_of(m, "/norm/Constant_output_0").role, torch ? Role::constant : Role::parameter);
+    ImportOptions trained;
+    trained.train = {"^/norm/Constant_output_0$"};
+    EXPECT_EQ(role_of(m, "/norm/Constant_output_0", trained).role, Role::parameter);
+  }
+}
+
 OnnxNode node_of(const onnx::OpSchema& schema) {
   OnnxNode node;
   node.op = schema.Name();
