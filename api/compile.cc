@@ -32,6 +32,7 @@ ImportOptions import_options(const CompileOptions& options) {
   import.bind = options.bind;
   import.dropout_masks = options.dropout_masks;
   import.outputs = options.outputs;
+  import.inference = options.inference;
   return import;
 }
 

@@ -44,6 +44,7 @@ struct CompileOptions {
   std::map<std::string, HostTensor> dropout_masks;     // as ImportOptions has them; no option of the tools
   std::map<std::string, HostTensor> bind;              // --bind INPUT=VALUES: inputs that are constants
   std::vector<std::string> outputs;                    // not empty: a forward plan for these outputs of the model; nothing is trained
+  bool inference = false;                              // Dropout and BatchNormalization in inference mode, whatever the file states
 
   bool forward_only() const { return !outputs.empty(); }
 

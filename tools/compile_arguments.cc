@@ -84,8 +84,9 @@ void CompileArguments::declare(CLI::App& command) {
   option("--unit-bytes", options_.unit_bytes, "largest automatic unit in bytes; 0 chooses");
   option("--prefetch", options_.prefetch, "units gathered ahead of the one in use, 0 to 64");
   option("--reduce-bytes", options_.reduce_bytes, "largest reduce buffer in bytes where no single parameter exceeds it; 0 no limit");
-  option("--train", options_.train, "PATTERN: train these tensors")->take_all();
-  option("--freeze", options_.freeze, "PATTERN: keep these parameters as they are")->take_all();
+  option("--train", options_.train, "PATTERN: train these tensors too, where they would be constants or frozen; wins over --freeze")
+      ->take_all();
+  option("--freeze", options_.freeze, "PATTERN: keep these parameters as they are, but for those of --train")->take_all();
   option("--tie", options_.tie, "PATTERN: equal copies under these names are one parameter")->take_all();
   option("--untie", options_.untie, "PATTERN: copies under these names stay apart")->take_all();
   option("--train-bn", options_.train_bn, "PATTERN: these BatchNormalization nodes use and record the statistics of their batch")

@@ -34,12 +34,20 @@ void check_output_files(const Plan& plan, const Arguments& arguments) {
   check_outputs(files, inputs);
 }
 
+void make_folder(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) throw Error(fmt::format("--output-folder {}: it cannot be made: {}", path, error.message()));
+}
+
 void run(const Arguments& arguments) {
   CompileOptions options = arguments.compile.finish();
   check_local_ranks(options.ranks, "--ranks");
   const ModelFile model = open_model(arguments.model);
   options.outputs = arguments.outputs.empty() ? model.output_names() : arguments.outputs;
+  options.inference = true;
   const Plan plan = compile(model, options);
+  make_folder(arguments.output_folder);
   check_output_files(plan, arguments);
   const std::unique_ptr<DataSource> data = open_npy_folder(arguments.data, plan);
   const std::unique_ptr<Executor> executor = make_executor(plan, {}, model.weights());
@@ -53,7 +61,7 @@ void run(const Arguments& arguments) {
 }  // namespace
 
 void add_predict_command(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("predict", "the outputs of a model on data, without training");
+  CLI::App* command = app.add_subcommand("predict", "the outputs of a model on data, in inference mode");
   auto arguments = std::make_shared<Arguments>();  // shared with the callback, which outlives this function
   command->add_option("model", arguments->model, "model.onnx")->required();
   command->add_option("--data", arguments->data, "folder with NAME.npy per input, samples on the first axis")->required();

@@ -17,10 +17,10 @@ bool matches(Patterns& patterns, const OnnxNode& node) {
   return any;
 }
 
-bool uses_batch(const OnnxNode& node, Patterns& train, Patterns& eval) {
+bool uses_batch(const OnnxNode& node, bool inference, Patterns& train, Patterns& eval) {
   const bool wanted = matches(train, node), refused = matches(eval, node);
   const OnnxAttribute* stated = node.find("training_mode");
-  return wanted || (!refused && stated != nullptr && stated->i != 0);
+  return wanted || (!refused && !inference && stated != nullptr && stated->i != 0);
 }
 
 }  // namespace
@@ -42,7 +42,7 @@ void BatchNorms::visit(const OnnxGraph& graph, const ImportOptions& options, Pat
     for (const OnnxAttribute& attribute : node.attributes)
       if (attribute.graph) visit(*attribute.graph, options, train, eval);
     if (node.op != "BatchNormalization" || !node.domain.empty() || node.outputs.empty() || node.inputs.size() < 5) continue;
-    const bool batch = uses_batch(node, train, eval);
+    const bool batch = uses_batch(node, options.inference, train, eval);
     plan_.batch_norms[&node] = batch;
     ++(batch ? trained_ : evaluated_);
     if (!batch) continue;

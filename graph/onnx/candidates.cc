@@ -1,6 +1,7 @@
 // Which tensors of a model could be parameters, and what each is: the user's patterns come later.
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -87,6 +88,12 @@ bool is_initial_state(WeightFiles& files, const OnnxTensor& tensor, const std::v
   return states && !readers.empty() && readable && is_constant_valued(files, tensor);
 }
 
+// ONNX Runtime's quantiser makes X_quantized and X_scale of a weight X; the product of two such scales multiplies a product of integers.
+bool is_scale_of_integers(const std::string& name, const UseMap& uses) {
+  constexpr std::string_view kEnd = "_scale";
+  return name.ends_with(kEnd) && uses.count(name.substr(0, name.size() - kEnd.size()) + "_quantized");
+}
+
 void decide(const OnnxModel& model, WeightFiles& files, const UseMap& uses, const GradientValues& reached, bool constant_node,
             Candidate& c) {
   c.root = c.tensor->name;
@@ -100,6 +107,11 @@ void decide(const OnnxModel& model, WeightFiles& files, const UseMap& uses, cons
     c.reason = setting != reached.settings.end() ? setting->second + "; --train trains it"
                : readers == uses.end()           ? "unused"
                                                  : "no gradient path to the loss";
+    return;
+  }
+  if (model.training.roles.empty() && is_scale_of_integers(c.tensor->name, uses)) {
+    c.role = Role::constant;
+    c.reason = "the scale of integers; --train trains it";
     return;
   }
   if (known) return;

@@ -25,6 +25,7 @@ class DecodeContext {
   WeightFiles& files;
   const DType precision;
   const std::map<std::string, HostTensor>* masks = nullptr;  // see ImportOptions; may be absent
+  bool inference = false;                                    // Dropout passes everything on
 
   bool has(int i) const { return i < static_cast<int>(inputs_.size()) && inputs_[i] != kNone; }
   int count() const { return static_cast<int>(inputs_.size()); }

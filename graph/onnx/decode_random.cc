@@ -97,7 +97,7 @@ bool dropout_by_mask(DecodeContext& c, double ratio) {
 }
 
 void dropout(DecodeContext& c) {
-  const bool training = c.has(2) && c.number(2, "training_mode") != 0;
+  const bool training = !c.inference && c.has(2) && c.number(2, "training_mode") != 0;
   const double ratio = c.has(1) ? c.number(1, "ratio") : 0.5;
   if (!(ratio >= 0 && ratio < 1)) throw Error(fmt::format("ratio {} is not from 0 to below 1", ratio));
   if (!training || ratio == 0) {

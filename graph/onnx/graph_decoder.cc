@@ -214,6 +214,7 @@ void GraphDecoder::decode_node(const OnnxNode& stored_node) {
     if (weight != kNone) return bind(node.outputs[0], weight);
     DecodeContext context(build_, node, files_, precision_, std::move(inputs));
     context.masks = &options_.dropout_masks;
+    context.inference = options_.inference;
     run_decoder(node, context);
   } catch (const Error& error) {
     problems_.push_back(fmt::format("node '{}' ({}, opset {}): {}", node.label(), node.op, model_.opset, error.message()));

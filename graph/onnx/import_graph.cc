@@ -151,6 +151,7 @@ class Import {
     LossImport loss({model_, files_, roles, options_, spec, dims_.sample_symbol}, dims_, decoder, out_.graph);
     loss.run();
     if (loss.mask() != kNone) mask_ = out_.graph.value(loss.mask()).name;
+    if (!loss.odd().empty()) report_.push_back(loss.odd());
     if (!loss.unmasked().empty()) report_.push_back(loss.unmasked());
     labels_ = {spec.labels, loss.classes(), spec.ignore_index};
   }

@@ -22,6 +22,7 @@ void LossImport::run() {
     check_output(output);
     return attach(output, more);
   }
+  find_probabilities(output);
   const ValueId labels = label_input(output, more.lie);
   attach(build_loss(decoder_.build(), spec_, output, labels), more);
 }
@@ -44,6 +45,22 @@ MoreSamples LossImport::read_more(ValueId output, const std::vector<SampleAxis>&
 void LossImport::find_batch_statistics() {
   for (const Node& node : graph_.nodes)
     if (node.op == OpKind::batch_norm) unmasked_ = fmt::format("node '{}' takes statistics of all samples of a batch", node.origin);
+}
+
+// Classifiers whose file ends in probabilities: the built-ins start from scores, or from logarithms.
+void LossImport::find_probabilities(ValueId output) {
+  NodeId producer = graph_.value(output).producer;
+  const auto moves = [](OpKind op) { return op == OpKind::reshape || op == OpKind::transpose || op == OpKind::cast; };
+  while (producer != kNone && moves(graph_.nodes[producer].op)) producer = graph_.value(graph_.nodes[producer].inputs[0]).producer;
+  if (producer == kNone) return;
+  const OpKind op = graph_.nodes[producer].op;
+  const bool logits = spec_.kind == LossSpec::Kind::bce_with_logits && op == OpKind::sigmoid;
+  if (!logits && !(spec_.has_classes() && op == OpKind::softmax)) return;
+  odd_ = fmt::format(
+      "--loss: output '{}' is made of probabilities by node '{}', but the loss takes {}; train on what that node reads, as an output of "
+      "the "
+      "model, or state the loss of probabilities by --loss-model",
+      spec_.output, graph_.nodes[producer].origin, spec_.kind == LossSpec::Kind::nll ? "their logarithms" : "the scores before them");
 }
 
 void LossImport::attach(ValueId loss, const MoreSamples& more) {

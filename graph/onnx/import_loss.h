@@ -17,10 +17,13 @@ class LossImport {
   ValueId mask() const { return mask_; }
   // Why they cannot, as a line of the report.
   const std::string& unmasked() const { return unmasked_; }
+  // What is odd about the built-in over this output, as a line of the report; empty: nothing.
+  const std::string& odd() const { return odd_; }
   int64_t classes() const { return classes_; }  // that the labels of a built-in may name; 0: it has none
 
  private:
   void find_batch_statistics();
+  void find_probabilities(ValueId output);
   MoreSamples read_more(ValueId output, const std::vector<SampleAxis>& once);
   void attach(ValueId loss, const MoreSamples& more);
   void check_output(ValueId output) const;
@@ -40,7 +43,7 @@ class LossImport {
   Graph& graph_;
   ValueId mask_ = kNone;
   int64_t classes_ = 0;
-  std::string unmasked_;
+  std::string unmasked_, odd_;
 };
 
 }  // namespace zeroplan

@@ -28,6 +28,7 @@ struct ImportOptions {
   int64_t micro_batches = 1;               // of the optimizer step; above 1, a loss that is no mean or sum over samples is refused
   std::map<std::string, HostTensor> bind;  // inputs that are constants: what depends on them alone is evaluated at import
   std::vector<std::string> outputs;        // not empty: forward only. These outputs are wanted instead of a loss, and nothing is trained
+  bool inference = false;                  // Dropout and BatchNormalization in inference mode, but for what train_bn names
   std::map<std::string, HostTensor> dropout_masks;  // first output of a Dropout node -> what it keeps, instead of random numbers
 };
 

@@ -90,6 +90,8 @@ void report_dropped(const ExporterMetadata& m, RolePlan& plan) {
   std::set<std::string> held;
   for (const Parameter& p : plan.parameters) held.insert(p.name);
   for (const Candidate& c : plan.candidates) held.insert({c.tensor->name, c.root});
+  for (const Candidate& c : plan.candidates)  // ONNX Runtime's quantiser calls the integers of X so
+    if (c.quantization && c.tensor->name.ends_with("_quantized")) held.insert(c.tensor->name.substr(0, c.tensor->name.size() - 10));
   for (const auto& [name, sources] : m.folded_from) held.insert(sources.begin(), sources.end());
   const auto lost = [&](const std::string& argument) {
     const auto target = m.target.find(argument);

@@ -43,6 +43,29 @@ TEST(Losses, BuiltInsAddTheirLabels) {
               1e-6);
 }
 
+TEST(Losses, ProbabilitiesWhereScoresAreTakenAreNamed) {
+  TemporaryFolder folder;
+  ModelBuilder m = scores_model();
+  m.node("Softmax", {"scores"}, {"p"});
+  m.node("LogSoftmax", {"scores"}, {"log_p"});
+  m.node("Sigmoid", {"scores"}, {"s"});
+  for (const char* name : {"p", "log_p", "s"}) m.output(name, {"N", "2"});
+  const std::string path = m.save(folder.file("m.onnx"));
+  const auto told = [&](const std::string& loss) {
+    ImportOptions options = samples(2);
+    options.loss = loss;
+    for (const std::string& line : import_model(path, options).report)
+      if (line.find("probabilities") != std::string::npos) return true;
+    return false;
+  };
+  EXPECT_TRUE(told("softmax_cross_entropy(p, y)"));
+  EXPECT_TRUE(told("nll(p, y)"));
+  EXPECT_TRUE(told("bce_with_logits(s, t)"));
+  EXPECT_FALSE(told("softmax_cross_entropy(scores, y)"));
+  EXPECT_FALSE(told("nll(log_p, y)"));
+  EXPECT_FALSE(told("mse(p, t)"));
+}
+
 TEST(Losses, LinearEndsKeepTheMean) {
   TemporaryFolder folder;
   ModelBuilder m = small_regression();

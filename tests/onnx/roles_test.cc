@@ -158,6 +158,22 @@ TEST(Roles, FilesOfTorchScriptTellNumbersByTheirKind) {
   }
 }
 
+// y = (x · w_quantized) times the product of two scales, as ONNX Runtime's quantiser writes it.
+TEST(Roles, ScalesOfIntegersAreConstants) {
+  ModelBuilder m = model_of({"N", "2"}, 17);
+  m.ints("w_quantized", {2, 2}, {1, 2, 3, 4});
+  m.weight("w_scale", {1}, {0.5F});
+  m.weight("bias", {2}, {1, 2});
+  m.node("Cast", {"w_quantized"}, {"w_cast"}, {{"to", 1}});
+  m.node("MatMul", {"x", "w_cast"}, {"product"});
+  m.node("Mul", {"product", "w_scale"}, {"scaled"});
+  m.node("Add", {"scaled", "bias"}, {"y"});
+  mean_of(m, "y");
+  EXPECT_EQ(role_of(m, "w_scale").role, Role::constant);
+  EXPECT_EQ(role_of(m, "w_scale").reason, "the scale of integers; --train trains it");
+  EXPECT_EQ(role_of(m, "bias").role, Role::parameter);
+}
+
 OnnxNode node_of(const onnx::OpSchema& schema) {
   OnnxNode node;
   node.op = schema.Name();
