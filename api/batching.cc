@@ -76,8 +76,8 @@ void check_options(const CompileOptions& o) {
     if (value < low || value > high) problems.push_back(fmt::format("--{} {}: must be from {} to {}", name, value, low, high));
   };
   range("ranks", o.ranks, 1, 65536);
-  range("batch", o.batch, int64_t{0}, int64_t{1} << 40);
-  range("micro-batches", o.micro_batches, int64_t{0}, int64_t{1} << 20);
+  if (o.batch != 0) range("batch", o.batch, int64_t{1}, int64_t{1} << 40);
+  if (o.micro_batches != 0) range("micro-batches", o.micro_batches, int64_t{1}, int64_t{1} << 20);
   range("stage", o.stage, 0, 3);
   range("momentum", o.momentum, 0.0, 0.999999);
   range("unit-bytes", o.unit_bytes, int64_t{0}, int64_t{1} << 50);

@@ -68,6 +68,18 @@ void describe_outputs(Plan& plan, const ImportedModel& model) {
       if (from.name == output.name) output.sample_axis = from.sample_axis, output.type = from.type;
 }
 
+// The data says how many samples there are, where any are read; else the options must, and all are one piece.
+void require_sample_count(const ImportedModel& model, bool stated) {
+  const auto has_samples = [](const ImportedInput& input) { return input.sample_axis >= 0; };
+  if (stated || std::any_of(model.inputs.begin(), model.inputs.end(), has_samples)) return;
+  for (const ImportedOutput& output : model.outputs)
+    if (output.counted)
+      throw Error(fmt::format(
+          "output '{}' is made of the number of samples, but no input that has samples is needed, so that no data says how many "
+          "there are; state it (--batch N --micro-batches 1), or leave the output out",
+          output.name));
+}
+
 void fill_header(Plan& plan, const ImportedModel& model, const CompileOptions& options) {
   plan.header.tool_version = version();
   plan.header.model_path = model.model_path;
@@ -92,7 +104,9 @@ Graph compile_until(const ModelFile& file, CompileOptions options, const std::st
 }
 
 Plan compile(const ModelFile& file, CompileOptions options, const PassObserver& observer) {
+  const bool batch_stated = options.batch > 0;
   const ImportedModel model = file.decode(settle_options(file, options));
+  require_sample_count(model, batch_stated && options.micro_batches == 1);
   Graph graph = model.graph;
   run_pipeline(graph, options, observer);
   Plan plan = emit_plan(graph, options);

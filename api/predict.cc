@@ -47,18 +47,29 @@ class Collector {
   std::map<std::string, HostTensor> outputs_;
 };
 
+// Inputs that are all given whole are one batch.
+int64_t count_samples(const Plan& plan, const DataSource& data, int64_t each) {
+  if (std::none_of(plan.inputs.begin(), plan.inputs.end(), [](const PlanInput& input) { return input.sample_axis >= 0; })) return each;
+  if (data.samples() == INT64_MAX) throw Error("prediction over endless data; give a data set of finite size");
+  return data.samples();
+}
+
+// What fills up a batch that is not full would enter an output that is made of all its samples.
+void check_pieces(const Plan& plan, int64_t samples, int64_t each) {
+  for (const PlanOutput& output : plan.outputs)
+    if (output.sample_axis < 0 && samples != each)
+      throw Error(
+          fmt::format("output '{}' has no sample axis, so that {} samples in pieces of {} do not give it; give the batch of all "
+                      "samples (--batch {} --micro-batches 1), or leave the output out",
+                      output.name, samples, each, samples));
+}
+
 }  // namespace
 
 std::map<std::string, HostTensor> predict(Executor& executor, const DataSource& data) {
   const Plan& plan = executor.plan();
-  const int64_t samples = data.samples(), batch = plan.header.batch, each = batch / plan.header.micro_batches;
-  if (samples == INT64_MAX) throw Error("prediction over endless data; give a data set of finite size");
-  for (const PlanOutput& output : plan.outputs)
-    if (output.sample_axis < 0 && samples > each)
-      throw Error(fmt::format(
-          "output '{}' has no sample axis, so that {} samples in pieces of {} do not give it; give the batch of all samples and "
-          "one micro-batch, or leave the output out",
-          output.name, samples, each));
+  const int64_t batch = plan.header.batch, each = batch / plan.header.micro_batches, samples = count_samples(plan, data, each);
+  check_pieces(plan, samples, each);
   std::vector<int64_t> order(
       static_cast<size_t>((samples + batch - 1) / batch * batch));  // the last batch is filled up with the last sample
   std::iota(order.begin(), order.end(), 0);

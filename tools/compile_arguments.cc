@@ -8,6 +8,7 @@
 
 #include "api/batching.h"
 #include "base/error.h"
+#include "tools/option_values.h"
 
 namespace zeroplan {
 namespace {
@@ -101,7 +102,7 @@ void CompileArguments::declare(CLI::App& command) {
 
 CompileOptions CompileArguments::finish() const {
   CompileOptions options = options_;
-  std::vector<std::string> problems;
+  std::vector<std::string> problems = given_as_zero(*command_, {"--batch", "--micro-batches"});
   std::string name, value;
   for (const std::string& text : dims_) {
     int64_t size = 0;

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "tools/console.h"
 
 namespace zeroplan {
 
@@ -78,12 +79,26 @@ void MetricsWriter::write(const RunEvent& event) {
   if (tokens_per_sample_ > 0) number("tokens_per_second", per_second * static_cast<double>(tokens_per_sample_));
   end = fmt::format_to(end, "\"skipped\": {}, \"slowest_rank\": {}, \"arena_bytes\": {}, \"arena_high_water\": {}}}\n", step.skipped,
                        step.slowest_rank, arena_bytes_, step.arena_high_water);
-  for (const char* at = line; at < end;) {
-    const ssize_t wrote = ::write(file_, at, static_cast<size_t>(end - at));
+  append({line, static_cast<size_t>(end - line)}, step.step);
+}
+
+void MetricsWriter::append(std::string_view line, int64_t step) {
+  for (std::string_view rest = line; !rest.empty();) {
+    const ssize_t wrote = ::write(file_, rest.data(), rest.size());
     if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) throw Error(fmt::format("cannot write metrics to {}: {}", path_, std::strerror(errno)));
-    at += wrote;
+    if (wrote < 0) return give_up(step, errno);
+    rest.remove_prefix(static_cast<size_t>(wrote));
   }
+  whole_ += static_cast<int64_t>(line.size());
+}
+
+// What is trained is worth more than its log. The file ends with a whole line; a pipe or a device has what it has.
+void MetricsWriter::give_up(int64_t step, int error) {
+  problem_ = fmt::format("--metrics {} has no line from step {} on", path_, step);
+  [[maybe_unused]] const int cut = ftruncate(file_, whole_);
+  complain(fmt::format("cannot write metrics to {}: {}; the run goes on without them", path_, std::strerror(error)));
+  close(file_);
+  file_ = -1;
 }
 
 }  // namespace zeroplan

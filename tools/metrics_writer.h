@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <string_view>
 
 #include "api/training_run.h"
 
@@ -16,11 +17,18 @@ class MetricsWriter {
   ~MetricsWriter();
   MetricsWriter(const MetricsWriter&) = delete;
   MetricsWriter& operator=(const MetricsWriter&) = delete;
+  // A line that cannot be written is the end of the file, which is said at once; the run goes on. Never throws for that.
   void write(const RunEvent& event);
+  // The step from which on the file has no lines, as a sentence; empty where it has all.
+  const std::string& problem() const { return problem_; }
 
  private:
   void take_file() const;
+  void append(std::string_view line, int64_t step);
+  void give_up(int64_t step, int error);
   int file_ = -1;
+  int64_t whole_ = 0;  // bytes of whole lines
+  std::string problem_;
   std::string path_;
   int64_t tokens_per_sample_;
   int64_t arena_bytes_ = 0;

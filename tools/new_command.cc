@@ -7,6 +7,7 @@
 #include "tools/architectures/model_writer.h"
 #include "tools/commands.h"
 #include "tools/console.h"
+#include "tools/option_values.h"
 #include "tools/output_files.h"
 
 namespace zeroplan {
@@ -18,7 +19,8 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-void run(const NewOptions& options) {
+void run(const CLI::App& command, const NewOptions& options) {
+  if (const std::vector<std::string> zeros = given_as_zero(command, {"--context", "--batch"}); !zeros.empty()) throw Error(zeros[0]);
   if (options.context < 0 || options.context > (1 << 20))
     throw Error(fmt::format("--context {}: must be from 1 to {}", options.context, 1 << 20));
   if (options.batch < 0 || options.batch > (1 << 20)) throw Error(fmt::format("--batch {}: must be from 1 to {}", options.batch, 1 << 20));
@@ -48,7 +50,7 @@ void add_new_command(CLI::App& app) {
   command->add_option("--batch", options->batch, "fixed batch; default symbolic");
   command->add_option("--seed", options->seed, "of the weights")->capture_default_str();
   command->add_flag("!--no-weights", options->weights, "shapes alone, for estimates and compile times");
-  command->callback([options] { run(*options); });
+  command->callback([command, options] { run(*command, *options); });
 }
 
 }  // namespace zeroplan

@@ -54,4 +54,12 @@ void check_equals_signs(int argc, char** argv) {
   }
 }
 
+std::vector<std::string> given_as_zero(const CLI::App& command, std::initializer_list<const char*> names) {
+  std::vector<std::string> problems;
+  for (const char* name : names)
+    if (command.count(name) > 0 && command.get_option(name)->as<int64_t>() == 0)
+      problems.push_back(fmt::format("{} 0: must be 1 or more; leave it out for the default", name));
+  return problems;
+}
+
 }  // namespace zeroplan

@@ -1,4 +1,8 @@
 #pragma once
+#include <initializer_list>
+#include <string>
+#include <vector>
+
 #include <CLI/CLI.hpp>
 
 namespace zeroplan {
@@ -8,5 +12,8 @@ namespace zeroplan {
 void check_option_values(CLI::App& app);
 // Throws CLI::ParseError at `--name=` without a value, which would swallow the next argument.
 void check_equals_signs(int argc, char** argv);
+
+// A line for each of these options that was given as 0, which is what it is where it is left out.
+std::vector<std::string> given_as_zero(const CLI::App& command, std::initializer_list<const char*> names);
 
 }  // namespace zeroplan

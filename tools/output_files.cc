@@ -33,7 +33,10 @@ void check_place(const NamedFile& output) {
                             fs::exists(folder, error) ? "is a file; choose another" : "does not exist; create it first"));
   if (::access(folder.empty() ? "." : folder.c_str(), W_OK) != 0)
     throw Error(fmt::format("{} {}: its folder cannot be written to ({}); choose another", output.name, output.path, std::strerror(errno)));
-  if (fs::is_directory(output.path, error)) throw Error(fmt::format("{} {} is a folder; give a file name", output.name, output.path));
+  const fs::file_status status = fs::status(output.path, error);
+  if (fs::is_directory(status)) throw Error(fmt::format("{} {} is a folder; give a file name", output.name, output.path));
+  if (!output.lines && fs::exists(status) && !fs::is_regular_file(status))
+    throw Error(fmt::format("{} {} is a pipe or a device; give a file name", output.name, output.path));
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "tools/compile_arguments.h"
 #include "tools/console.h"
 #include "tools/metrics_writer.h"
+#include "tools/option_values.h"
 #include "tools/progress.h"
 #include "tools/trace_writer.h"
 
@@ -129,7 +130,7 @@ RunOptions RunArguments::finish(const Plan& plan) const {
 }
 
 std::vector<NamedFile> RunArguments::outputs() const {
-  return {{"--metrics", metrics_},
+  return {{"--metrics", metrics_, true},
           {"--trace", trace_},
           {"--export", export_},
           {"the weights of --export", export_.empty() ? "" : export_ + ".data"}};
@@ -151,6 +152,8 @@ void RunArguments::check(const std::vector<NamedFile>& inputs) const {
   if (options_.eval_every > 0 && !wants_eval()) throw Error("--eval-every needs --eval-data, --eval-tokens or --eval-fraction");
   if (trace_steps_ < 0 || trace_steps_ > 100000) throw Error(fmt::format("--trace-steps {}: must be from 1 to 100000, or 0", trace_steps_));
   if (trace_steps_ > 0 && trace_.empty()) throw Error("--trace-steps goes with --trace FILE");
+  if (const std::vector<std::string> zeros = given_as_zero(*command_, {"--steps", "--epochs"}); !zeros.empty())
+    throw ErrorList("options that cannot be used:", zeros);
   check_run_options(finish());
   std::vector<NamedFile> all = inputs;
   for (const std::string& folder : {data_, eval_data_}) {
@@ -199,7 +202,6 @@ int64_t RunArguments::train(Executor& executor, const RunData& data, MetricsWrit
     });
   }
   progress.finish(result);
-  if (!trace_.empty()) write_trace(trace_, executor.plan(), executor.take_trace(), result.steps_done, trace_steps_);
   return result.steps_done;
 }
 
@@ -216,13 +218,16 @@ void RunArguments::execute(const Plan& plan, const RunData& data, std::shared_pt
   // To the end of the export: a lost terminal sends SIGHUP more than once, and takes the readers of pipes along.
   const SignalScope hangup({SIGHUP}, on_interrupt), broken_pipe({SIGPIPE}, SIG_IGN);
   const int64_t steps = train(*executor, data, metrics);
+  const std::vector<TraceEvent> events = trace_.empty() ? std::vector<TraceEvent>{} : executor->take_trace();
   if (!export_.empty()) {
     const ExportedFiles exported = export_trained(*executor, export_);
     say("exported {}\n", fmt::join(exported.paths, " and its weights "));
     for (const std::string& line : exported.report) say("{}\n", line);
   }
+  if (!trace_.empty()) write_trace(trace_, plan, events, steps, trace_steps_);  // behind the export, which a full disk must not lose
   if (const std::string problem = console_problem(); !problem.empty())
     throw Error(fmt::format("cannot write to the standard output: {}; the run ended after {}", problem, counted(steps, "step")));
+  if (!metrics.problem().empty()) throw Error(metrics.problem());
 }
 
 }  // namespace zeroplan

@@ -29,7 +29,8 @@ class RunArguments {
   // The data, checked against the plan and the options; throws before anything is allocated for the run.
   RunData open(const Plan& plan) const;
   // Trains `plan` as the options say: data, progress, metrics, trace, export. Ctrl-C, a lost terminal and a standard output that cannot be
-  // written end it at a step border, and what was asked for is still exported. `weights`: see make_executor.
+  // written end it at a step border, and what was asked for is still exported, as it is where metrics or the trace cannot be written; those
+  // are an Error afterwards. `weights`: see make_executor.
   void execute(const Plan& plan, const RunData& data, std::shared_ptr<WeightFiles> weights = nullptr) const;
   bool wants_eval() const { return !eval_data_.empty() || !eval_tokens_.empty() || eval_fraction_ > 0; }
 

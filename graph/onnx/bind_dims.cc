@@ -155,8 +155,8 @@ void bind_constants(const OnnxGraph& graph, const ImportOptions& options, BoundD
     }
     const std::optional<HostTensor> constant = bound_constant(*input, value);
     if (!constant) {
-      out.problems.push_back(fmt::format("--bind {}: {} do not fill the input, whose shape is [{}]", name, counted(value.count(), "value"),
-                                         fmt::join(dim_texts(*input), ",")));
+      out.problems.push_back(fmt::format("--bind {}: {} {} not fill the input, whose shape is [{}]", name, counted(value.count(), "value"),
+                                         value.count() == 1 ? "does" : "do", fmt::join(dim_texts(*input), ",")));
       continue;
     }
     for (size_t i = 0; i < input->dims.size(); ++i)

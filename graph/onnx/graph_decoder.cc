@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "graph/onnx/function_body.h"
 #include "graph/onnx/limits.h"
+#include "graph/onnx/mixed_types.h"
 #include "graph/onnx/tensor_data.h"
 
 namespace zeroplan {
@@ -201,10 +202,10 @@ void GraphDecoder::decode_node(const OnnxNode& stored_node) {
   const OnnxNode& node = changed ? *changed : stored_node;
   if (blocked(node)) return block(node);
   build_.set_origin(node.label());
+  std::vector<ValueId> inputs;
   try {
     if (node.outputs.empty()) throw Error("it has no outputs");
     if (changed && mode->second) refuse_in_branch(node);
-    std::vector<ValueId> inputs;
     for (size_t i = 0; i < node.inputs.size(); ++i) inputs.push_back(operand(node, static_cast<int>(i)));
     if (decode_control(node, inputs)) return;
     if (const std::optional<ValueId> made = lists_.decode(node, inputs)) return bind(node.outputs[0], *made);
@@ -212,12 +213,16 @@ void GraphDecoder::decode_node(const OnnxNode& stored_node) {
         node.op == "Constant" && node.domain.empty() && !node.outputs.empty() && roles_.by_name.count(node.outputs[0]);
     const ValueId weight = constant_weight ? stored(node.outputs[0]) : kNone;
     if (weight != kNone) return bind(node.outputs[0], weight);
-    DecodeContext context(build_, node, files_, precision_, std::move(inputs));
+    DecodeContext context(build_, node, files_, precision_, inputs);
     context.masks = &options_.dropout_masks;
     context.inference = options_.inference;
     run_decoder(node, context);
   } catch (const Error& error) {
-    problems_.push_back(fmt::format("node '{}' ({}, opset {}): {}", node.label(), node.op, model_.opset, error.message()));
+    std::vector<const Value*> operands;
+    for (const ValueId id : inputs) operands.push_back(ValueLists::is_value(id) ? &build_.graph().values[id] : nullptr);
+    const std::string mixed = mixed_types(node, operands, model_.decoded_opset);  // decoders know them by other names
+    problems_.push_back(
+        fmt::format("node '{}' ({}, opset {}): {}", node.label(), node.op, model_.opset, mixed.empty() ? error.message() : mixed));
     block(node);
   }
 }

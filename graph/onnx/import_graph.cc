@@ -64,7 +64,7 @@ class Import {
     if (!problems.empty()) refuse(problems, roles, wanted);
     decoder.decode(wanted);
     if (!decoder.problems().empty()) refuse(decoder.problems(), roles, wanted);
-    forward_only() ? set_outputs(decoder) : set_loss(spec, roles, decoder);
+    forward_only() ? set_outputs(roles, decoder) : set_loss(spec, roles, decoder);
     finish(roles, decoder);
   }
 
@@ -79,7 +79,7 @@ class Import {
     return {options_.outputs.begin(), options_.outputs.end()};
   }
 
-  void set_outputs(GraphDecoder& decoder) {
+  void set_outputs(const RolePlan& roles, GraphDecoder& decoder) {
     std::map<std::string, std::vector<std::string>> names;  // of one output: its own, or those of the items of a sequence
     for (const std::string& output : options_.outputs)
       for (const auto& [name, id] : decoder.find_all(output)) {
@@ -87,14 +87,15 @@ class Import {
         out_.graph.outputs[name] = id;
         names[output].push_back(name);
       }
-    const std::vector<SampleAxis> lie = find_sample_axes(out_.graph, sample_axes(decoder, dims_));
-    for (const OnnxValueInfo& info : model_.graph.outputs) {
+    const LossSpec none;
+    const ModelSource source{model_, files_, roles, options_, none, dims_.sample_symbol};
+    const std::map<std::string, OutputSamples> samples =
+        find_output_samples(source, out_.graph, find_sample_axes(out_.graph, sample_axes(decoder, dims_)), dims_.samples);
+    for (const OnnxValueInfo& info : model_.graph.outputs)
       for (const std::string& name : names[info.name]) {
-        const SampleAxis& place = lie[out_.graph.outputs.at(name)];
-        const bool along = place.kind == SampleAxis::Kind::axis && place.stride == 1;
-        out_.outputs.push_back({name, kNone, along ? place.axis : -1, info.item_type != 0 ? info.item_type : info.type});
+        const OutputSamples& of = samples.at(name);
+        out_.outputs.push_back({name, kNone, of.axis, info.item_type != 0 ? info.item_type : info.type, of.counted});
       }
-    }
     for (Parameter& p : out_.graph.parameters) p.trainable = false;
   }
 
@@ -151,7 +152,7 @@ class Import {
     LossImport loss({model_, files_, roles, options_, spec, dims_.sample_symbol}, dims_, decoder, out_.graph);
     loss.run();
     if (loss.mask() != kNone) mask_ = out_.graph.value(loss.mask()).name;
-    if (!loss.odd().empty()) report_.push_back(loss.odd());
+    report_.insert(report_.end(), loss.remarks().begin(), loss.remarks().end());
     if (!loss.unmasked().empty()) report_.push_back(loss.unmasked());
     labels_ = {spec.labels, loss.classes(), spec.ignore_index};
   }

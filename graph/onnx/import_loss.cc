@@ -56,11 +56,11 @@ void LossImport::find_probabilities(ValueId output) {
   const OpKind op = graph_.nodes[producer].op;
   const bool logits = spec_.kind == LossSpec::Kind::bce_with_logits && op == OpKind::sigmoid;
   if (!logits && !(spec_.has_classes() && op == OpKind::softmax)) return;
-  odd_ = fmt::format(
+  remarks_.push_back(fmt::format(
       "--loss: output '{}' is made of probabilities by node '{}', but the loss takes {}; train on what that node reads, as an output of "
       "the "
       "model, or state the loss of probabilities by --loss-model",
-      spec_.output, graph_.nodes[producer].origin, spec_.kind == LossSpec::Kind::nll ? "their logarithms" : "the scores before them");
+      spec_.output, graph_.nodes[producer].origin, spec_.kind == LossSpec::Kind::nll ? "their logarithms" : "the scores before them"));
 }
 
 void LossImport::attach(ValueId loss, const MoreSamples& more) {
@@ -86,12 +86,19 @@ void LossImport::check_output(ValueId output) const {
 
 // The model's own input of that name, or a new one.
 ValueId LossImport::label_input(ValueId scores, const SampleAxis& lie) {
+  const auto rank = static_cast<int64_t>(graph_.value(scores).shape.size());
+  if (spec_.has_classes() && (spec_.axis < -rank || spec_.axis >= rank))
+    throw Error(fmt::format("--loss: axis={} is outside output '{}' of shape {}; give one from {} to {}", spec_.axis, spec_.output,
+                            to_string(graph_.value(scores).shape), -rank, rank - 1));
   const Shape shape = label_shape(spec_, graph_.value(scores).shape);
   const int along = scores_axis(scores, lie);
   if (spec_.has_classes()) classes_ = elements(graph_.value(scores).shape) / std::max<int64_t>(1, elements(shape));
   const ValueId known = decoder_.find(spec_.labels);
   if (known != kNone) {
     check_known(known, shape, along);
+    if (graph_.value(known).kind != ValueKind::input)
+      remarks_.push_back(fmt::format("--loss: '{0}' is {1}, so that no data is read for it; another name would be that of a file of data",
+                                     spec_.labels, what_is(known)));
     return known;
   }
   if (!is_floating(graph_.value(scores).dtype))
@@ -131,11 +138,22 @@ ValueId LossImport::weight_input() {
   return id;
 }
 
+std::string LossImport::what_is(ValueId labels) const {
+  switch (graph_.value(labels).kind) {
+    case ValueKind::input: return "an input of the model";
+    case ValueKind::parameter: return "a weight of the model";
+    case ValueKind::constant: return "a constant of the model";
+    default: return "a value that the model computes";
+  }
+}
+
 void LossImport::check_known(ValueId labels, const Shape& shape, int along) const {
   const Value& value = graph_.value(labels);
   if (value.shape != shape || is_floating(value.dtype) == spec_.has_classes())
-    throw Error(fmt::format("--loss: '{}' is {} of shape {}, but the loss needs {} of shape {}", spec_.labels, type_name(value.dtype),
-                            to_string(value.shape), spec_.has_classes() ? "integers" : "floating-point values", to_string(shape)));
+    throw Error(fmt::format("--loss: '{}' is {}, {} of shape {}, but the loss needs {} of shape {}{}", spec_.labels, what_is(labels),
+                            type_name(value.dtype), to_string(value.shape), spec_.has_classes() ? "integers" : "floating-point values",
+                            to_string(shape),
+                            value.kind == ValueKind::input ? "" : "; choose another name, which is that of the data's file"));
   check_along(axis_of(spec_.labels), along);
 }
 

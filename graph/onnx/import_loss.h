@@ -1,6 +1,7 @@
 #pragma once
 // The loss of a model that was decoded: its labels, its form, and which samples it can leave out.
 #include <string>
+#include <vector>
 
 #include "graph/onnx/more_samples.h"
 
@@ -17,8 +18,8 @@ class LossImport {
   ValueId mask() const { return mask_; }
   // Why they cannot, as a line of the report.
   const std::string& unmasked() const { return unmasked_; }
-  // What is odd about the built-in over this output, as a line of the report; empty: nothing.
-  const std::string& odd() const { return odd_; }
+  // What is odd about the built-in and what it reads, as lines of the report.
+  const std::vector<std::string>& remarks() const { return remarks_; }
   int64_t classes() const { return classes_; }  // that the labels of a built-in may name; 0: it has none
 
  private:
@@ -29,6 +30,7 @@ class LossImport {
   void check_output(ValueId output) const;
   ValueId label_input(ValueId scores, const SampleAxis& lie);
   ValueId weight_input();
+  std::string what_is(ValueId labels) const;
   void check_known(ValueId labels, const Shape& shape, int along) const;
   int scores_axis(ValueId scores, const SampleAxis& lie) const;
   int label_axis(const Shape& shape, int along) const;
@@ -43,7 +45,8 @@ class LossImport {
   Graph& graph_;
   ValueId mask_ = kNone;
   int64_t classes_ = 0;
-  std::string unmasked_, odd_;
+  std::string unmasked_;
+  std::vector<std::string> remarks_;
 };
 
 }  // namespace zeroplan

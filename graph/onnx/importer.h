@@ -48,6 +48,7 @@ struct ImportedOutput {
   ValueId value = kNone;
   int sample_axis = -1;  // -1: made of all samples, or of none
   int type = 0;          // TensorProto.DataType that the model states; 0: none
+  bool counted = false;  // made of no sample, but of their number
 };
 
 enum class Role : uint8_t { parameter, frozen, buffer, constant };

@@ -27,6 +27,10 @@ std::vector<std::string> names_of(const std::vector<OnnxValueInfo>& list) {
   return names;
 }
 
+std::string listed(const std::vector<OnnxValueInfo>& list) {
+  return list.empty() ? "none" : fmt::format("{}", fmt::join(names_of(list), ", "));
+}
+
 class Joiner {
  public:
   Joiner(const OnnxModel& model, const std::string& path, const std::map<std::string, std::string>& map)
@@ -38,10 +42,10 @@ class Joiner {
       throw Error(fmt::format("the loss model '{}' has {} outputs; it must have one, the loss", loss_.path, loss_.graph.outputs.size()));
     for (const OnnxValueInfo& input : loss_.graph.inputs) connect(input);
     if (!connected_)
-      throw Error(
-          fmt::format("no input of the loss model '{}' is an output of the model: it has {}, the model {}; name the pairs with "
-                      "--loss-map INPUT=OUTPUT",
-                      loss_.path, fmt::join(names_of(loss_.graph.inputs), ", "), fmt::join(names_of(joined_.graph.outputs), ", ")));
+      throw Error(fmt::format(
+          "no input of the loss model '{}' is an output of the model: it has {}, the model {}; {}", loss_.path, listed(loss_.graph.inputs),
+          listed(joined_.graph.outputs),
+          loss_.graph.inputs.empty() ? "export it with the model's output as an input" : "name the pairs with --loss-map INPUT=OUTPUT"));
     add_data();
     for (const OnnxTensor& tensor : loss_.graph.initializers) joined_.graph.nodes.push_back(constant(tensor));
     for (OnnxNode& node : loss_.graph.nodes) {
@@ -60,7 +64,8 @@ class Joiner {
       const auto refuse = [&, from = input, to = output](const char* what, const std::string& name, const std::vector<std::string>& known) {
         const std::string close = nearest(name, known);
         throw Error(fmt::format("--loss-map {}={}: '{}' is no {}; {}there is {}", from, to, name, what,
-                                close.empty() ? "" : fmt::format("did you mean '{}'? ", close), fmt::join(known, ", ")));
+                                close.empty() ? "" : fmt::format("did you mean '{}'? ", close),
+                                known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
       };
       if (!find_value(loss_.graph.inputs, input)) refuse("input of the loss model", input, names_of(loss_.graph.inputs));
       if (!find_value(joined_.graph.outputs, output)) refuse("output of the model", output, names_of(joined_.graph.outputs));

@@ -62,6 +62,8 @@ LossSpec parse_loss(const std::string& given, const OnnxGraph& graph) {
   for (const OnnxValueInfo& output : graph.outputs) outputs.push_back(output.name);
   LossSpec spec = read_loss_text(given, outputs);
   if (std::find(outputs.begin(), outputs.end(), spec.output) != outputs.end()) return spec;
+  if (outputs.empty())
+    throw Error(fmt::format("--loss: '{}' is no output of the model, which has none; export it with outputs", spec.output));
   const std::string close = nearest(spec.output, outputs);
   const std::string ways =
       spec.kind == LossSpec::Kind::output ? as_options(list_loss_candidates(graph)) : fmt::format("{}", fmt::join(outputs, " or "));

@@ -142,7 +142,8 @@ const onnx::NodeProto* default_node(const onnx::GraphProto& graph) {
 int check_versions(const onnx::ModelProto& model) {
   if (!model.has_ir_version()) throw Error("the model states no IR version; export it again");
   if (model.ir_version() < kMinIrVersion || model.ir_version() > kMaxIrVersion)
-    throw Error(fmt::format("the model has IR version {}; {} to {} are supported", model.ir_version(), kMinIrVersion, kMaxIrVersion));
+    throw Error(fmt::format("the model has IR version {}; {} to {} are supported, so export it with one of them", model.ir_version(),
+                            kMinIrVersion, kMaxIrVersion));
   int opset = -1;
   for (const auto& import : model.opset_import()) {
     if (!is_default_domain(import.domain())) continue;

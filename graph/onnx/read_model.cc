@@ -59,8 +59,9 @@ StoredTensors locate_tensors(WeightFiles& files, onnx::ModelProto& model, const 
     const bool external = tensor.data_location() == onnx::TensorProto::EXTERNAL;
     OnnxTensor located = external ? locate_external(files, tensor)
                                   : locate(tensor.name(), tensor, payload == wire.initializers.end() ? nullptr : &payload->second);
-    if (tensor.name().empty() || !stored.emplace(tensor.name(), std::move(located)).second)
-      throw Error(fmt::format("two initializers, or none, are named '{}'; export the model again", tensor.name()));
+    if (tensor.name().empty()) throw Error(fmt::format("initializer {} has no name; export the model again", i));
+    if (!stored.emplace(tensor.name(), std::move(located)).second)
+      throw Error(fmt::format("two initializers are named '{}'; export the model again", tensor.name()));
   }
   for (int i = 0; i < graph.node_size(); ++i) {
     const onnx::NodeProto& node = graph.node(i);

@@ -91,6 +91,26 @@ TEST_F(Console, OneRunPerMetricsFile) {
   EXPECT_LT(read_file(metrics).size(), before.size());
 }
 
+// A log that cannot be written loses nothing of what is trained, and ends with a whole line.
+TEST_F(Console, ARunWhoseMetricsFailExports) {
+  const Outcome full = run_command(train("--steps 3 --metrics /dev/full" + export_option()));
+  EXPECT_EQ(full.code, 1);
+  EXPECT_THAT(full.output, AllOf(HasSubstr("cannot write metrics to /dev/full: No space left on device; the run goes on"),
+                                 HasSubstr("step 3/3"), HasSubstr("has no line from step 1 on")));
+  EXPECT_EQ(full.output.find("cannot write metrics"), full.output.rfind("cannot write metrics"));
+  EXPECT_TRUE(exported());
+  const std::string metrics = tiny_.file("m.jsonl"), limit = "( trap '' XFSZ; ulimit -f 4; {} )";
+  const Outcome part = run_command(fmt::format(fmt::runtime(limit), train("--steps 40 --metrics " + metrics + export_option())));
+  EXPECT_EQ(part.code, 1);
+  EXPECT_THAT(part.output, AllOf(HasSubstr("File too large; the run goes on"), HasSubstr("step 40/40")));
+  EXPECT_THAT(read_file(metrics), AllOf(testing::StartsWith("{\"step\": 1,"), testing::EndsWith("}\n"), HasSubstr("\"step\": 2,")));
+  EXPECT_TRUE(exported());
+  const Outcome trace = run_command(fmt::format(fmt::runtime(limit), train("--steps 40 --trace " + metrics + export_option())));
+  EXPECT_EQ(trace.code, 1);
+  EXPECT_THAT(trace.output, HasSubstr(fmt::format("cannot write '{}'", metrics)));
+  EXPECT_TRUE(exported());
+}
+
 TEST_F(Console, EvaluationSaysWhatItLeavesOut) {
   const std::string folder = tiny_.file("eval"), metrics = tiny_.file("metrics.jsonl");
   const TinyCase other(tiny_mlp(2, 4), {{"x", random_tensor({7, 4}, 3)}, {"t", random_tensor({7, 4}, 4)}});

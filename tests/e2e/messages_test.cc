@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "tests/e2e_support/command.h"
 #include "tests/e2e_support/tiny_run.h"
@@ -91,6 +92,11 @@ TEST_F(Messages, ValuesSayWhatTheyMayBe) {
   EXPECT_THAT(train_refusal("--data synthetic --steps 1e30"),
               AllOf(HasSubstr("--steps 1e30"), HasSubstr("in digits"), HasSubstr("1 or more")));
   EXPECT_THAT(train_refusal("--data synthetic --batch 4 --batch 8"), HasSubstr("--batch is given 2 times; give it once"));
+  for (const std::string option : {"--batch", "--micro-batches", "--steps", "--epochs"})
+    EXPECT_THAT(train_refusal(fmt::format("--data {} {} 0", tiny_.data_folder(), option)),
+                HasSubstr(option + " 0: must be 1 or more; leave it out for the default"));
+  EXPECT_THAT(train_refusal("--data synthetic --batch -3"), HasSubstr("--batch -3: must be from 1 to"));
+  EXPECT_THAT(refusal("new gpt2-nano --batch 0 -o " + tiny_.file("new.onnx")), HasSubstr("--batch 0: must be 1 or more"));
 }
 
 // The batch is what the stated axis has fixed, not what the first axis has.
@@ -142,6 +148,21 @@ TEST_F(Messages, OutputsNeverOverwriteInputs) {
   EXPECT_THAT(refusal(fmt::format("compile {} -o {}", tiny_.model(), tiny_.file("hard.onnx"))), HasSubstr("would overwrite the model"));
   EXPECT_THAT(train_refusal(data + fmt::format("--metrics {0} --trace {0}", tiny_.file("a"))), HasSubstr("name the same file"));
   EXPECT_TRUE(model == read_file(tiny_.model()) && zplan == read_file(plan()) && x == read_file(tiny_.data_folder() + "/x.npy"));
+}
+
+// A metrics file alone is written line by line; all else would be refused when the work is done.
+TEST_F(Messages, DevicesAreRefusedFirst) {
+  ASSERT_EQ(mkfifo(tiny_.file("pipe").c_str(), 0600), 0);
+  const std::string data = fmt::format(" --data {} --steps 1 ", tiny_.data_folder());
+  for (const std::string& place : {std::string("/dev/null"), std::string("/dev/full"), tiny_.file("pipe")}) {
+    const auto refused = [&](const std::string& option) { return HasSubstr(option + place + " is a pipe or a device; give a file name"); };
+    for (const std::string option : {"--export ", "--trace "})
+      EXPECT_THAT(train_refusal(data + option + place), AllOf(refused(option), Not(HasSubstr("transient")), Not(HasSubstr("step 1/1"))));
+    EXPECT_THAT(refusal(fmt::format("compile {} -o {}", tiny_.model(), place)), refused("-o "));
+    EXPECT_THAT(refusal(fmt::format("compile {} -o {} --emit-onnx {}", tiny_.model(), plan(), place)), refused("--emit-onnx "));
+    EXPECT_THAT(refusal("new mlp -o " + place), refused("-o "));
+  }
+  EXPECT_EQ(zeroplan(fmt::format("train {} --batch 4 {} --metrics /dev/null", tiny_.model(), data)).code, 0);
 }
 
 TEST_F(Messages, TheExportNamesItsWeightsFile) {

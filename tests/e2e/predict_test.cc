@@ -111,6 +111,7 @@ TEST_F(Predict, RefusesWhatItDoesNotKnow) {
   EXPECT_THAT(predict("--output z").output, AllOf(HasSubstr("no output 'z'"), HasSubstr("total, y")));
   EXPECT_THAT(predict("--bind other=1").output, HasSubstr("--bind other: the model has no such input"));
   EXPECT_THAT(predict("--bind rate=1,2").output, AllOf(HasSubstr("--bind rate"), HasSubstr("2 values")));
+  EXPECT_THAT(predict("--bind x=1").output, HasSubstr("--bind x: 1 value does not fill the input"));
   EXPECT_THAT(predict("--bind x=high").output, HasSubstr("'high' is not a number"));
 }
 

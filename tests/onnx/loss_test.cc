@@ -1,4 +1,5 @@
 // Losses: outputs of the model, built-ins, and what may follow the mean.
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -64,6 +65,45 @@ TEST(Losses, ProbabilitiesWhereScoresAreTakenAreNamed) {
   EXPECT_FALSE(told("softmax_cross_entropy(scores, y)"));
   EXPECT_FALSE(told("nll(log_p, y)"));
   EXPECT_FALSE(told("mse(p, t)"));
+}
+
+TEST(Losses, LabelsThatAreNoDataAreSaid) {
+  TemporaryFolder folder;
+  const std::string path = scores_model().save(folder.file("m.onnx"));
+  ImportOptions options = samples(3);
+  const auto refused = [&](const std::string& loss) {
+    options.loss = loss;
+    return message([&] { import_model(path, options); });
+  };
+  const auto report = [&](const std::string& loss) {
+    options.loss = loss;
+    return fmt::format("{}", fmt::join(import_model(path, options).report, "\n"));
+  };
+  EXPECT_THAT(report("mse(scores, w)"), HasSubstr("--loss: 'w' is a weight of the model, so that no data is read for it"));
+  EXPECT_THAT(report("mse(scores, scores)"), HasSubstr("'scores' is a value that the model computes"));
+  EXPECT_THAT(report("mse(scores, t)"), testing::Not(HasSubstr("no data is read for it")));
+  options.samples = 2;
+  EXPECT_THAT(refused("mse(scores, w)"), testing::AllOf(HasSubstr("'w' is a weight of the model, float32 of shape [3,2]"),
+                                                        HasSubstr("choose another name, which is that of the data's file")));
+  EXPECT_THAT(refused("softmax_cross_entropy(scores, y, axis=9)"),
+              HasSubstr("--loss: axis=9 is outside output 'scores' of shape [2,2]; give one from -2 to 1"));
+}
+
+TEST(Losses, ListsThatAreEmptyAreSaid) {
+  TemporaryFolder folder;
+  ModelBuilder silent = scores_model(), file;
+  silent.proto.mutable_graph()->clear_output();
+  ImportOptions options = samples(2);
+  options.loss = "mse(scores, t)";
+  EXPECT_THAT(message([&] { import_model(silent.save(folder.file("m.onnx")), options); }),
+              HasSubstr("which has none; export it with outputs"));
+  file.output("loss", {}).constant("c", 1).add("Identity", {"c"}, "loss");
+  options.loss.clear();
+  options.loss_model = file.save(folder.file("loss.onnx"));
+  EXPECT_THAT(message([&] { import_model(scores_model().save(folder.file("m.onnx")), options); }),
+              HasSubstr("it has none, the model scores; export it with the model's output as an input"));
+  options.loss_map = {{"a", "scores"}};
+  EXPECT_THAT(message([&] { import_model(scores_model().save(folder.file("m.onnx")), options); }), HasSubstr("there is none"));
 }
 
 TEST(Losses, LinearEndsKeepTheMean) {
