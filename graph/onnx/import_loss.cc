@@ -58,8 +58,7 @@ void LossImport::find_probabilities(ValueId output) {
   if (!logits && !(spec_.has_classes() && op == OpKind::softmax)) return;
   remarks_.push_back(fmt::format(
       "--loss: output '{}' is made of probabilities by node '{}', but the loss takes {}; train on what that node reads, as an output of "
-      "the "
-      "model, or state the loss of probabilities by --loss-model",
+      "the model, or state the loss of probabilities by --loss-model",
       spec_.output, graph_.nodes[producer].origin, spec_.kind == LossSpec::Kind::nll ? "their logarithms" : "the scores before them"));
 }
 
