@@ -56,11 +56,19 @@ TensorPath inside(TensorPath path, int index) {
   return path;
 }
 
+// ONNX's shape inference of GatherND takes it as an index without a look.
+void check_batch_dims(const onnx::NodeProto& node, const onnx::AttributeProto& attribute) {
+  if (attribute.name() == "batch_dims" && (attribute.i() < 0 || attribute.i() > kMaxRank))
+    throw Error(
+        fmt::format("node '{}' ({}): batch_dims is {}; it must be from 0 to {}", node.name(), node.op_type(), attribute.i(), kMaxRank));
+}
+
 // `place`: of the node; `wire` is nullptr where no payload is located.
 void check_attributes(const onnx::NodeProto& node, const WireModel* wire, const TensorPath& place) {
   for (int a = 0; a < node.attribute_size(); ++a) {
     const onnx::AttributeProto& attribute = node.attribute(a);
     const TensorPath path = inside(place, a);
+    check_batch_dims(node, attribute);
     if (attribute.has_t()) check_tensor(attribute.t(), wire ? wire->find(path) : nullptr, false);
     for (const auto& tensor : attribute.tensors()) check_tensor(tensor, nullptr, false);
     if (attribute.has_sparse_tensor() || attribute.sparse_tensors_size())
