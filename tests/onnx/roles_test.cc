@@ -164,7 +164,7 @@ TEST(Roles, ScalesOfIntegersAreConstants) {
   m.ints("w_quantized", {2, 2}, {1, 2, 3, 4});
   m.weight("w_scale", {1}, {0.5F});
   m.weight("bias", {2}, {1, 2});
-  m.node("Cast", {"w_quantized"}, {"w_cast"}, {{"to", 1}});
+  m.add("Cast", {"w_quantized"}, "w_cast", {{"to", 1}});
   m.node("MatMul", {"x", "w_cast"}, {"product"});
   m.node("Mul", {"product", "w_scale"}, {"scaled"});
   m.node("Add", {"scaled", "bias"}, {"y"});
