@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -102,6 +103,30 @@ DirectionCheck check_direction(const Probe& probe, int parameter, const HostTens
   return check;
 }
 
+bool is_straight_through(const Node& node) {
+  return (node.op == OpKind::round || node.op == OpKind::cast) && node.attributes.get_int(Attr::straight_through, 0) != 0;
+}
+
+// Names of the parameters that reach the loss through rounding whose gradient is that of no rounding.
+std::set<std::string> rounded_parameters(const Graph& graph) {
+  std::vector<bool> needed(graph.values.size()), rounded(graph.values.size());
+  for (const ValueId id : {graph.loss.sum, graph.loss.weight})
+    if (id != kNone) needed[id] = true;
+  for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
+    const auto any = [&](const std::vector<bool>& of) {
+      return std::any_of(node->outputs.begin(), node->outputs.end(), [&](ValueId id) { return id != kNone && of[id]; });
+    };
+    if (!any(needed)) continue;
+    const bool rounds = is_straight_through(*node) || any(rounded);
+    for (const ValueId id : node->inputs)
+      if (id != kNone) needed[id] = true, rounded[id] = rounded[id] || rounds;
+  }
+  std::set<std::string> names;
+  for (size_t i = 0; i < graph.values.size(); ++i)
+    if (rounded[i] && graph.values[i].kind == ValueKind::parameter) names.insert(graph.parameters[graph.values[i].parameter].name);
+  return names;
+}
+
 double loss_after(const ModelFile& file, const CompileOptions& options, const OpenData& open, int64_t steps) {
   const Plan plan = compile(file, options);
   const std::unique_ptr<DataSource> data = open(plan);
@@ -152,7 +177,14 @@ std::vector<DirectionCheck> check_directions(const ModelFile& file, CompileOptio
     for (const int p : chosen_parameters(probe.plan(), most)) gradients.emplace_back(p, executor->gradient(p));
   }
   std::vector<DirectionCheck> checks;
-  for (const auto& [parameter, gradient] : gradients) checks.push_back(check_direction(probe, parameter, gradient, weight));
+  const std::set<std::string> rounded = rounded_parameters(inspect(file, options).model.graph);
+  for (const auto& [parameter, gradient] : gradients) {
+    const std::string& name = probe.plan().parameters[parameter].parameter.name;
+    if (rounded.count(name))
+      checks.push_back({.parameter = name, .rounded = true});
+    else
+      checks.push_back(check_direction(probe, parameter, gradient, weight));
+  }
   return checks;
 }
 

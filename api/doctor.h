@@ -16,8 +16,9 @@ using OpenData = std::function<std::unique_ptr<DataSource>(const Plan&)>;
 // One parameter moved along one random direction: what the built gradient says that the loss does, and what it does.
 struct DirectionCheck {
   std::string parameter;
-  double built = 0;    // gradient · direction
-  double numeric = 0;  // central difference of the loss
+  double built = 0;      // gradient · direction
+  double numeric = 0;    // central difference of the loss
+  bool rounded = false;  // rounding between it and the loss is passed straight through: a difference says nothing, and none was taken
   bool agrees = false;
 };
 

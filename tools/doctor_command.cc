@@ -1,5 +1,6 @@
 // One report on whether a model trains as its user thinks.
 #include <cmath>
+#include <stdexcept>
 
 #include <fmt/format.h>
 
@@ -8,9 +9,11 @@
 #include "base/error.h"
 #include "base/npy.h"
 #include "base/temporary_folder.h"
+#include "graph/onnx/read_model.h"
 #include "tools/commands.h"
 #include "tools/compile_arguments.h"
 #include "tools/console.h"
+#include "tools/forward_judge.h"
 #include "tools/onnxruntime.h"
 #include "tools/open_files.h"
 
@@ -19,7 +22,6 @@ namespace {
 
 constexpr int kMostDirections = 24;
 constexpr int64_t kDecisionSteps = 3;
-constexpr double kForwardTolerance = 1e-4;  // relative to the output's largest value
 
 struct Arguments {
   std::string model, data, python = "python3";
@@ -38,6 +40,21 @@ double largest_difference(const HostTensor& a, const HostTensor& b) {
   for (int64_t i = 0; i < a.count(); ++i)
     if (a.get(i) != b.get(i) && !(std::isnan(a.get(i)) && std::isnan(b.get(i)))) most = std::max(most, std::abs(a.get(i) - b.get(i)));
   return most;
+}
+
+// What outputs are compared with.
+struct Judge {
+  std::string name;
+  Tolerance tolerance;
+};
+
+const char* kernels_text(OnnxRuntimeKernels kernels) {
+  switch (kernels) {
+    case OnnxRuntimeKernels::usual: return "";
+    case OnnxRuntimeKernels::plain: return " (graph optimizations off, as fused integer kernels may saturate)";
+    case OnnxRuntimeKernels::exact_integers: return " (session.x64quantprecision on, as other integer kernels may saturate)";
+  }
+  throw std::logic_error("kernels of ONNX Runtime without a text");
 }
 
 class Doctor {
@@ -98,12 +115,18 @@ class Doctor {
     const std::unique_ptr<DataSource> data = open_data(plan);
     const TemporaryFolder batch;
     write_first_batch(plan, *data, batch.path());
-    const auto theirs = run_onnxruntime(arguments_.python, arguments_.model, batch.path(), options.outputs);
+    const OnnxModel stored = read_model(*model_.weights());
+    const OnnxRuntimeKernels kernels = wanted_kernels(stored);
+    const Judge judge = {fmt::format("ONNX Runtime {}{}", *version, kernels_text(kernels)), forward_tolerance(stored)};
+    const auto random = random_outputs(stored, inspect(model_, options).model);
+    const auto theirs = run_onnxruntime(arguments_.python, arguments_.model, batch.path(), options.outputs, kernels);
     make_executor(plan, {}, model_.weights())->predict(*data, 0, nullptr, [&](int64_t, const PlanOutput& output, const HostTensor& values) {
+      if (const auto drawn = random.find(output.name); drawn != random.end())
+        return say("  output '{}': not compared: {} draws at random\n", output.name, drawn->second), void();
       const auto found = theirs.find(output.name);
       if (found == theirs.end())
         return say("  output '{}': ONNX Runtime {} gives no such tensor: not compared\n", output.name, *version), void();
-      compare_output(output.name, values, found->second, *version);
+      compare_output(output.name, values, found->second, judge);
     });
   }
 
@@ -116,19 +139,24 @@ class Doctor {
     for (const auto& [name, values] : options_.bind) write_npy(folder + "/" + npy_file_name(name), values);
   }
 
-  void compare_output(const std::string& name, const HostTensor& ours, const HostTensor& theirs, const std::string& version) {
+  void compare_output(const std::string& name, const HostTensor& ours, const HostTensor& theirs, const Judge& judge) {
     if (ours.shape() != theirs.shape())
-      return finding(fmt::format("output '{}' has shape {}, ONNX Runtime {} gives {}", name, to_string(ours.shape()), version,
-                                 to_string(theirs.shape())));
+      return finding(
+          fmt::format("output '{}' has shape {}, {} gives {}", name, to_string(ours.shape()), judge.name, to_string(theirs.shape())));
     const double difference = largest_difference(ours, theirs), scale = std::max(largest(theirs), 1e-30);
-    const std::string text = fmt::format("output '{}': differs from ONNX Runtime {} by {:.3g} at most, its largest value is {:.3g}", name,
-                                         version, difference, scale);
-    difference <= kForwardTolerance* scale || difference == 0 ? say("  {}\n", text) : finding(text);
+    const std::string reason = judge.tolerance.reason.empty() ? "" : "; " + judge.tolerance.reason;
+    const std::string text = fmt::format("output '{}': differs from {} by {:.3g} at most, its largest value is {:.3g}{}", name, judge.name,
+                                         difference, scale, reason);
+    difference <= judge.tolerance.relative* scale || difference == 0 ? say("  {}\n", text) : finding(text);
   }
 
   void compare_gradients() {
     for (const DirectionCheck& check : check_directions(
              model_, options_, [this](const Plan& p) { return open_data(p); }, kMostDirections)) {
+      if (check.rounded) {
+        say("  {}: not comparable: rounding is passed straight through\n", check.parameter);
+        continue;
+      }
       const std::string text = fmt::format("{}: gradient along a random direction {:.9g}, difference of the loss {:.9g}", check.parameter,
                                            check.built, check.numeric);
       check.agrees ? say("  {}\n", text) : finding(text);

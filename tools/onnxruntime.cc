@@ -24,15 +24,22 @@ namespace fs = std::filesystem;
 
 constexpr const char* kVersion = "import numpy, onnxruntime\nprint(onnxruntime.__version__)\n";
 
-// argv: model, folder of inputs, folder for outputs, names of outputs.
+// argv: model, folder of inputs, folder for outputs, kernels, names of outputs.
 constexpr const char* kRun = R"(
 import os, sys
 import numpy
 import onnxruntime
-model, data, out, names = sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4:]
+model, data, out, kernels, names = sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4], sys.argv[5:]
 options = onnxruntime.SessionOptions()
 options.log_severity_level = 3
-session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+off = []
+if kernels == "plain":
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+elif kernels == "exact_integers":
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+    options.add_session_config_entry("session.x64quantprecision", "1")
+    off = ["QDQSelectorActionTransformer"]
+session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"], disabled_optimizers=off)
 types = {"float": "float32", "double": "float64"}
 feed = {}
 for entry in session.get_inputs():
@@ -78,6 +85,15 @@ Finished run_python(const std::string& python, const std::string& script, std::v
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text.str()};
 }
 
+const char* kernels_name(OnnxRuntimeKernels kernels) {
+  switch (kernels) {
+    case OnnxRuntimeKernels::usual: return "usual";
+    case OnnxRuntimeKernels::plain: return "plain";
+    case OnnxRuntimeKernels::exact_integers: return "exact_integers";
+  }
+  throw std::logic_error("kernels of ONNX Runtime without a name");
+}
+
 std::string last_line(std::string text) {
   while (!text.empty() && text.back() == '\n') text.pop_back();
   return text.substr(text.rfind('\n') + 1);
@@ -92,9 +108,9 @@ std::optional<std::string> onnxruntime_version(const std::string& python) {
 }
 
 std::map<std::string, HostTensor> run_onnxruntime(const std::string& python, const std::string& model, const std::string& folder,
-                                                  const std::vector<std::string>& outputs) {
+                                                  const std::vector<std::string>& outputs, OnnxRuntimeKernels kernels) {
   const TemporaryFolder own;
-  std::vector<std::string> arguments = {model, folder, own.path()};
+  std::vector<std::string> arguments = {model, folder, own.path(), kernels_name(kernels)};
   arguments.insert(arguments.end(), outputs.begin(), outputs.end());
   const Finished finished = run_python(python, kRun, arguments, own.path());
   if (finished.code != 0) throw Error(fmt::format("ONNX Runtime cannot run {}: {}", model, last_line(finished.output)));
