@@ -94,6 +94,12 @@ bool is_scale_of_integers(const std::string& name, const UseMap& uses) {
   return name.ends_with(kEnd) && uses.count(name.substr(0, name.size() - kEnd.size()) + "_quantized");
 }
 
+void leave_as_number(Candidate& c, const std::string& why) {
+  c.role = Role::constant;
+  c.number = true;
+  c.reason = why + "; --train trains it";
+}
+
 void decide(const OnnxModel& model, WeightFiles& files, const UseMap& uses, const GradientValues& reached, bool constant_node,
             Candidate& c) {
   c.root = c.tensor->name;
@@ -102,41 +108,32 @@ void decide(const OnnxModel& model, WeightFiles& files, const UseMap& uses, cons
   const auto readers = uses.find(c.tensor->name);
   if (!reached.weights.count(c.tensor->name)) {
     const auto setting = reached.settings.find(c.tensor->name);  // most are numbers of the model
-    if (known && setting != reached.settings.end()) return;
+    if (setting != reached.settings.end()) {
+      if (!known) leave_as_number(c, setting->second);
+      return;
+    }
     c.role = Role::constant;
-    c.reason = setting != reached.settings.end() ? setting->second + "; --train trains it"
-               : readers == uses.end()           ? "unused"
-                                                 : "no gradient path to the loss";
+    c.reason = readers == uses.end() ? "unused" : "no gradient path to the loss";
     return;
   }
-  if (model.training.roles.empty() && is_scale_of_integers(c.tensor->name, uses)) {
-    c.role = Role::constant;
-    c.reason = "the scale of integers; --train trains it";
-    return;
-  }
+  if (model.training.roles.empty() && is_scale_of_integers(c.tensor->name, uses)) return leave_as_number(c, "the scale of integers");
   if (known) return;
   if (c.quantization) {
     c.role = Role::parameter;
     c.reason = "quantised weight on a gradient path";
     return;
   }
-  if (constant_node && constants_are_numbers(model)) {
-    c.role = Role::constant;
-    c.reason = "a Constant node where weights are initializers; --train trains it";
-    return;
-  }
-  if (const char* literal = readers == uses.end() ? nullptr : literal_reason(model, *c.tensor, readers->second, uses)) {
-    c.role = Role::constant;
-    c.reason = literal;
-    return;
-  }
+  if (constant_node && constants_are_numbers(model)) return leave_as_number(c, "a Constant node where weights are initializers");
+  if (const char* literal = readers == uses.end() ? nullptr : literal_reason(model, *c.tensor, readers->second, uses))
+    return leave_as_number(c, literal);
   c.role = Role::parameter;
   c.reason = constant_node ? "floating-point Constant on a gradient path" : "floating-point initializer on a gradient path";
   const bool empty = elements(c.tensor->shape) == 0;
   const bool state = !empty && readers != uses.end() && is_initial_state(files, *c.tensor, readers->second);
-  if (!empty && !state && !holds_infinity(files, *c.tensor)) return;
+  if (state) return leave_as_number(c, "initial state of equal values");
+  if (!empty && !holds_infinity(files, *c.tensor)) return;
   c.role = Role::constant;
-  c.reason = empty ? "empty" : state ? "initial state of equal values; --train trains it" : "holds infinities, as masks do";
+  c.reason = empty ? "empty" : "holds infinities, as masks do";
 }
 
 }  // namespace

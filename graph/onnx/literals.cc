@@ -82,11 +82,10 @@ const char* literal_reason(const OnnxModel& model, const OnnxTensor& tensor, con
   if (elements(tensor.shape) != 1 || readers.empty() || any_weight_input(readers)) return nullptr;
   const bool renamed = std::any_of(readers.begin(), readers.end(), [](const Use& use) { return use.node->op == "Identity"; });
   if (renamed) return nullptr;  // exporters merge equal parameters so
-  if (readers.size() > 1 && !named_by_module(model, tensor.name)) return "one value that several nodes read; --train trains it";
-  if (is_bound(readers[0])) return "a bound; --train trains it";
-  if (keeps_from_zero(readers[0], uses)) return "keeps a root, a logarithm or a divisor from zero; --train trains it";
-  if (model.producer.starts_with("tf2onnx"))
-    return "one value in a file of tf2onnx, which stores numbers of formulas so; --train trains it";
+  if (readers.size() > 1 && !named_by_module(model, tensor.name)) return "one value that several nodes read";
+  if (is_bound(readers[0])) return "a bound";
+  if (keeps_from_zero(readers[0], uses)) return "keeps a root, a logarithm or a divisor from zero";
+  if (model.producer.starts_with("tf2onnx")) return "one value in a file of tf2onnx, which stores numbers of formulas so";
   return nullptr;
 }
 

@@ -15,7 +15,7 @@ bool constants_are_numbers(const OnnxModel& model);
 // Whether a Constant node's tensor may be a weight: it is large, stands where its reader has a bias or a scale, or the file keeps its
 // weights so and names this one otherwise than a constant.
 bool constant_may_be_weight(const OnnxTensor& tensor, const std::vector<Use>& readers, bool weights_are_constants);
-// Why a tensor of one element is a number of a formula; nullptr: it may be a weight.
+// Why a tensor of one element looks like a number of a formula; nullptr: it may be a weight.
 const char* literal_reason(const OnnxModel& model, const OnnxTensor& tensor, const std::vector<Use>& readers, const UseMap& uses);
 
 }  // namespace zeroplan

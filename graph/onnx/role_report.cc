@@ -55,9 +55,8 @@ void report_guessed(const OnnxModel& model, RolePlan& plan) {
   const auto guessed = std::count_if(plan.parameters.begin(), plan.parameters.end(),
                                      [](const Parameter& p) { return p.trainable && p.role_reason != "--train"; });
   if (told || guessed == 0) return;
-  const auto numbers = std::count_if(plan.candidates.begin(), plan.candidates.end(), [](const Candidate& c) {
-    return c.role == Role::constant && c.reason.ends_with("--train trains it");
-  });
+  const auto numbers = std::count_if(plan.candidates.begin(), plan.candidates.end(),
+                                     [](const Candidate& c) { return c.role == Role::constant && c.number; });
   const std::string trained =
       numbers == 0
           ? fmt::format("all {} floating-point tensors on a gradient path are trained; --freeze PATTERN keeps those that are none", guessed)

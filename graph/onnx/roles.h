@@ -21,6 +21,7 @@ struct Candidate {
   std::string root, reason;
   int parameter = -1;       // index in RolePlan::parameters
   bool transposed = false;  // shows the transpose of its parameter
+  bool number = false;      // looks like a number of a formula; --train trains it
   std::optional<Quantization> quantization;
 };
 

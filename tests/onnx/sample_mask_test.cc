@@ -208,13 +208,17 @@ TEST(SampleMask, OneSampleNeedsNone) {
     EXPECT_FALSE(input.mask);
 }
 
+void subtract_mean_of_samples(ModelBuilder& m) {
+  m.ints("first", {1}, {0});
+  m.node("ReduceMean", {"y", "first"}, {"centre"});
+  m.node("Sub", {"y", "centre"}, {"rest"});
+}
+
 TEST(SampleMask, WhatMixesSamplesIsReported) {
   TemporaryFolder folder;
   const Case c{"",
                [](ModelBuilder& m) {
-                 m.ints("first", {1}, {0});
-                 m.node("ReduceMean", {"y", "first"}, {"centre"});
-                 m.node("Sub", {"y", "centre"}, {"rest"});
+                 subtract_mean_of_samples(m);
                  m.node("Mul", {"rest", "rest"}, {"square"});
                  m.add("ReduceMean", {"square"}, "loss", {{"keepdims", 0}});
                },
@@ -228,9 +232,7 @@ TEST(SampleWeight, NeedsSamplesApart) {
   TemporaryFolder folder;
   const Case c{"",
                [](ModelBuilder& m) {
-                 m.ints("first", {1}, {0});
-                 m.node("ReduceMean", {"y", "first"}, {"centre"});
-                 m.node("Sub", {"y", "centre"}, {"rest"});
+                 subtract_mean_of_samples(m);
                  m.add("ReduceMean", {"rest"}, "loss", {{"keepdims", 0}});
                },
                ""};
