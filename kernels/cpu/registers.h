@@ -52,8 +52,7 @@ ZP_INLINE auto map_registers(F f, const S& first, const R&... rest) {
 template <typename S, typename T>
 ZP_INLINE S splat_registers(T x) {
   if constexpr (kIsPair<S>) {
-    const auto half = splat_registers<decltype(S::lo)>(x);
-    return S{half, half};
+    return S{splat_registers<decltype(S::lo)>(x), splat_registers<decltype(S::hi)>(x)};  // not one half twice: that copy would lie in memory
   } else {
     return x - S{};  // becomes a broadcast; x - 0 is x, also for -0
   }
