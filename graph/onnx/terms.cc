@@ -35,6 +35,8 @@ Term stack(const std::vector<Term>& items, int64_t axis) {
   std::vector<Term> parts;
   for (const Term& each : items) {
     Shape shape = each.shape();
+    if (shape != items[0].shape())
+      throw Error(fmt::format("what it stacks has different shapes: {} and {}", to_string(items[0].shape()), to_string(shape)));
     shape.insert(shape.begin() + axis, 1);
     parts.push_back(each.reshape(shape));
   }

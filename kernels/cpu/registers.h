@@ -52,7 +52,8 @@ ZP_INLINE auto map_registers(F f, const S& first, const R&... rest) {
 template <typename S, typename T>
 ZP_INLINE S splat_registers(T x) {
   if constexpr (kIsPair<S>) {
-    return S{splat_registers<decltype(S::lo)>(x), splat_registers<decltype(S::hi)>(x)};  // not one half twice: that copy would lie in memory
+    // Not one half twice: that copy would lie in memory.
+    return S{splat_registers<decltype(S::lo)>(x), splat_registers<decltype(S::hi)>(x)};
   } else {
     return x - S{};  // becomes a broadcast; x - 0 is x, also for -0
   }
