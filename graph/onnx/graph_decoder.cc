@@ -177,7 +177,10 @@ bool GraphDecoder::blocked(const OnnxNode& node) const {
   return false;
 }
 
-void GraphDecoder::decode(const std::set<std::string>& wanted) { decode_nodes(model_.graph, needed_nodes(model_.graph, wanted)); }
+void GraphDecoder::decode(const std::set<std::string>& wanted) {
+  decode_nodes(model_.graph, needed_nodes(model_.graph, wanted));
+  for (const std::string& name : wanted) lookup(name);  // one that is stored becomes a value now, not when it is first asked for
+}
 
 void GraphDecoder::decode_nodes(const OnnxGraph& graph, const std::vector<bool>& needed) {
   visited_ += static_cast<int64_t>(graph.nodes.size());
