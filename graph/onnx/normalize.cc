@@ -7,6 +7,9 @@
 #include <memory>
 #include <set>
 
+#include <fmt/format.h>
+
+#include "base/error.h"
 #include "graph/onnx/limits.h"
 #include "graph/onnx/proto_checks.h"
 
@@ -40,7 +43,7 @@ void import_domains(onnx::ModelProto& model) {
   auto& imports = *model.mutable_opset_import();
   for (int i = imports.size() - 1; i >= 0; --i)
     if (!imports[i].domain().empty() && !used.count(imports[i].domain())) imports.DeleteSubrange(i, 1);
-  for (const char* domain : {kLegacyDomain, kModernDomain}) {
+  for (const char* domain : {kLegacyDomain, kModernDomain, kModernMlDomain}) {
     if (!used.count(domain)) continue;
     const bool known = std::any_of(imports.begin(), imports.end(), [&](const auto& import) { return import.domain() == domain; });
     if (known) continue;
@@ -78,7 +81,31 @@ bool disguised(const onnx::NodeProto& node) {
                                                [](const auto& attribute) { return attribute.name() == kBatchScan; });
 }
 
+constexpr char kMlDomain[] = "ai.onnx.ml";
+
+bool takes_types_for_known(const onnx::NodeProto& node) {
+  return node.domain() == kMlDomain ||
+         (is_default_domain(node.domain()) && (node.op_type() == "EyeLike" || node.op_type() == "RegexFullMatch"));
+}
+
+void refuse_nodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) {
+  for (const auto& node : nodes) {
+    if (takes_types_for_known(node))
+      throw Error(
+          fmt::format("node '{}' ({}) is not supported in a model with functions in another opset than its own; export it without "
+                      "functions",
+                      node.name(), node.op_type()));
+    for (const auto& attribute : node.attribute())
+      if (attribute.has_g()) refuse_nodes(attribute.g().node());
+  }
+}
+
 }  // namespace
+
+void refuse_beside_functions(const onnx::ModelProto& model) {
+  refuse_nodes(model.graph().node());
+  for (const auto& function : model.functions()) refuse_nodes(function.node());
+}
 
 void clear_unknown_dims(onnx::GraphProto& graph) {
   for (auto* values : {graph.mutable_input(), graph.mutable_output(), graph.mutable_value_info()})
@@ -104,6 +131,9 @@ void set_unknown_aside(onnx::ModelProto& model, int opset) {
 void rewrite_old_nodes(onnx::ModelProto& model, int opset) {
   int fresh = 0;
   rewrite_graph(*model.mutable_graph(), opset, fresh);
+  for_each_node(*model.mutable_graph(), [](onnx::NodeProto& node) {
+    if (takes_types_for_known(node)) node.set_domain(node.domain() == kMlDomain ? kModernMlDomain : kModernDomain);
+  });
   if (opset == 8)
     for_each_node(*model.mutable_graph(), [](onnx::NodeProto& node) {
       if (node.domain().empty() && node.op_type() == "Scan") disguise(node);
@@ -114,6 +144,7 @@ void rewrite_old_nodes(onnx::ModelProto& model, int opset) {
 void restore_nodes(onnx::ModelProto& model) {
   for_each_node(*model.mutable_graph(), [](onnx::NodeProto& node) {
     if (node.domain() == kModernDomain) node.clear_domain();
+    if (node.domain() == kModernMlDomain) node.set_domain(kMlDomain);
     if (!disguised(node)) return;
     node.set_op_type("BatchScan");
     node.set_domain(kLegacyDomain);

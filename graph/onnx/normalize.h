@@ -12,6 +12,9 @@ namespace zeroplan {
 void clear_unknown_dims(onnx::GraphProto& graph);
 // Before ONNX's checker: operators that it does not know at this opset (it refuses the whole model) are set aside.
 void set_unknown_aside(onnx::ModelProto& model, int opset);
+// Before types are inferred for functions in an opset of their own: refuses operators whose inference, in the library, reads the type of an
+// input that it may not know, behind an operator that is not its own or one whose inference fails. Elsewhere they are set aside.
+void refuse_beside_functions(const onnx::ModelProto& model);
 // After the checker, before the converter.
 void rewrite_old_nodes(onnx::ModelProto& model, int opset);
 // After the converter.

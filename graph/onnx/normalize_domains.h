@@ -7,5 +7,7 @@ namespace zeroplan {
 inline constexpr char kLegacyDomain[] = "ai.zeroplan.legacy";
 // Nodes that ONNX's converter must not touch; restore_nodes puts them back into the default domain.
 inline constexpr char kModernDomain[] = "ai.zeroplan.modern";
+// The same of ai.onnx.ml.
+inline constexpr char kModernMlDomain[] = "ai.zeroplan.modern.ml";
 
 }  // namespace zeroplan

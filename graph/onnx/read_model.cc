@@ -131,6 +131,7 @@ void check_and_convert(onnx::ModelProto& model, int opset) {
   clear_unknown_dims(*model.mutable_graph());
   set_unknown_aside(model, opset);
   if (has_other_opset(model, opset)) {  // the converter asks for the types of what a function is given
+    refuse_beside_functions(model);
     guarded("the types of the model's values cannot be inferred", [&] { onnx::shape_inference::InferShapes(model); });
     inline_functions(model);
   }
