@@ -126,10 +126,8 @@ void grad_weight_vjp(VjpContext& c) {
   if (c.needs(1)) c.set(1, related(c, OpKind::conv, x, gradient, y));
 }
 
-int64_t workspace(const Graph& graph, const Node& node, int) {
-  const ConvShape s = shape_of(graph, node);
-  if (s.by_planes()) return 0;
-  return conv_workspace(s, conv_pass(s, node.op == OpKind::conv_grad_input), dtype_bytes(graph.value(node.inputs[0]).dtype)).total;
+int64_t workspace(const Graph& graph, const Node& node, int threads) {
+  return conv_workspace_bytes(shape_of(graph, node), node.op, threads, dtype_bytes(graph.value(node.inputs[0]).dtype));
 }
 
 double flops(const Graph& graph, const Node& node) {

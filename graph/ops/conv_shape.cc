@@ -1,7 +1,9 @@
 #include "graph/ops/conv_shape.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "base/checked.h"
 #include "graph/ops/workspace.h"
 
 namespace zeroplan {
@@ -49,6 +51,33 @@ ConvShape conv_shape(const int64_t* x, const int64_t* w, int rank, const Attribu
   return s;
 }
 
+PaddedPlane::PaddedPlane(const Windows& w) {
+  for (int i = 0; i < 2; ++i) rows[i] = (w.axis[i].out - 1) * w.axis[i].stride + w.axis[i].extent();
+  const WindowAxis& c = w.axis[2];
+  stride = c.stride;
+  phases = std::min(c.stride, c.extent());
+  span = padded_channels(c.out) + (c.extent() - 1) / c.stride;
+  checked_mul(checked_mul(checked_mul(rows[0], rows[1]), checked_mul(phases, span)), static_cast<int64_t>(sizeof(double)));
+}
+
+Windows reversed(const Windows& w) {
+  Windows r = w;
+  for (WindowAxis& a : r.axis) {
+    a.before = a.extent() - 1 - a.before;
+    std::swap(a.in, a.out);
+  }
+  return r;
+}
+
+PlaneWorkspace plane_workspace(const Windows& w, int64_t sums, int threads, int64_t element_bytes) {
+  PlaneWorkspace s;
+  s.plane = workspace_round(w.taps() * static_cast<int64_t>(sizeof(int64_t)));
+  s.sums = workspace_round(PaddedPlane(w).elements() * element_bytes);
+  s.thread = s.sums + workspace_round(sums * kConvLanes * element_bytes);
+  s.total = s.plane + threads * s.thread;
+  return s;
+}
+
 int64_t padded_channels(int64_t channels) { return (channels + kConvLanes - 1) / kConvLanes * kConvLanes; }
 
 ConvPass conv_pass(const ConvShape& shape, bool backward) {
@@ -92,6 +121,14 @@ ConvWorkspace conv_workspace(const ConvShape& shape, const ConvPass& pass, int64
   place(s.to_table, pass.points * static_cast<int64_t>(sizeof(int64_t)));
   place(s.segments, taps * ((pass.from_channels + kConvDepth - 1) / kConvDepth) * static_cast<int64_t>(sizeof(ConvSegment)));
   return s;
+}
+
+int64_t conv_workspace_bytes(const ConvShape& shape, OpKind op, int threads, int64_t element_bytes) {
+  const bool backward = op == OpKind::conv_grad_input;
+  if (!shape.by_planes()) return conv_workspace(shape, conv_pass(shape, backward), element_bytes).total;
+  if (backward && !shape.unit_strides()) return 0;
+  const int64_t sums = op == OpKind::conv_grad_weight ? shape.out_channels * shape.windows.taps() : 0;
+  return plane_workspace(backward ? reversed(shape.windows) : shape.windows, sums, threads, element_bytes).total;
 }
 
 }  // namespace zeroplan

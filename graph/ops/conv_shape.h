@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "graph/ir/attributes.h"
+#include "graph/ir/node.h"
 
 namespace zeroplan {
 
@@ -33,8 +34,30 @@ struct ConvShape {
   int64_t in_channels = 0, out_channels = 0;  // of one group
   // So few channels per group that a loop over planes beats products.
   bool by_planes() const { return groups > 1 && in_channels == 1 && out_channels <= 4; }
+  bool unit_strides() const { return windows.axis[0].stride == 1 && windows.axis[1].stride == 1 && windows.axis[2].stride == 1; }
 };
 ConvShape conv_shape(const int64_t* x, const int64_t* w, int rank, const Attributes& attributes);
+
+// A plane between zeros, so that every tap of every result, and of those that fill up the last sixteen of a row, has an element. Along the
+// last axis, elements with the same remainder by the stride lie together: element p of a row is place p / stride of phase p % stride.
+struct PaddedPlane {
+  int64_t rows[2] = {1, 1};                  // along the first two axes
+  int64_t stride = 1, phases = 1, span = 0;  // phases: that taps reach, of `span` elements each
+  explicit PaddedPlane(const Windows& w);    // throws Error where sizes overflow
+  int64_t row() const { return phases * span; }
+  int64_t elements() const { return rows[0] * rows[1] * row(); }
+  int64_t column(int64_t p) const { return p % stride * span + p / stride; }
+};
+
+// The windows of the gradient of the input where all strides are 1: the same taps in reverse order over dy.
+Windows reversed(const Windows& w);
+
+// Workspace of convolutions by planes, in bytes: offsets of the taps, then for each thread a padded plane and, for the gradient of the
+// weight, `sums` vectors of sixteen elements.
+struct PlaneWorkspace {
+  int64_t plane = 0, sums = 0, thread = 0, total = 0;  // `plane`: where the first thread's part begins; sums: from there
+};
+PlaneWorkspace plane_workspace(const Windows& w, int64_t sums, int threads, int64_t element_bytes);
 
 // One direction of a convolution: conv reads x and gives y, its input gradient reads dy and gives dx, point by point of the result.
 // Work proceeds in chunks: `images` whole images, or `rows` of one image along the first spatial axis. The part of the operand that a
@@ -67,5 +90,8 @@ struct ConvWorkspace {
   int64_t weights = 0, operand = 0, result = 0, from_table = 0, to_table = 0, segments = 0, total = 0;
 };
 ConvWorkspace conv_workspace(const ConvShape& shape, const ConvPass& pass, int64_t element_bytes);
+
+// Bytes that a convolution or one of its gradients needs, whichever way it takes.
+int64_t conv_workspace_bytes(const ConvShape& shape, OpKind op, int threads, int64_t element_bytes);
 
 }  // namespace zeroplan

@@ -19,19 +19,38 @@ std::string_view placement_name(Placement placement) { return placement == Place
 
 std::string type_word(DType dtype, const Shape& shape) { return fmt::format("{}{}", dtype_name(dtype), to_string(shape)); }
 
-std::string attribute_word(const Attributes::Value& value) {
-  if (const auto* integer = std::get_if<int64_t>(&value)) return fmt::format("{}", *integer);
-  if (const auto* number = std::get_if<double>(&value)) return number_word(*number);
-  if (const auto* text = std::get_if<std::string>(&value)) return quote(*text);
-  return to_string(std::get<std::vector<int64_t>>(value));
+void append_list(std::string& text, const std::vector<int64_t>& list) {
+  text += '[';
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (i > 0) text += ',';
+    text += fmt::format_int(list[i]).c_str();
+  }
+  text += ']';
+}
+
+void append_word(std::string& text, const Attributes::Value& value) {
+  if (const auto* integer = std::get_if<int64_t>(&value))
+    text += fmt::format_int(*integer).c_str();
+  else if (const auto* number = std::get_if<double>(&value))
+    text += number_word(*number);
+  else if (const auto* string = std::get_if<std::string>(&value))
+    text += quote(*string);
+  else
+    append_list(text, std::get<std::vector<int64_t>>(value));
 }
 
 // " {axis=1}" or nothing.
-std::string attributes_text(const Attributes& attributes) {
-  std::string text;
-  for (const auto& [key, value] : attributes.entries())
-    text += fmt::format("{}{}={}", text.empty() ? " {" : ", ", attr_name(key), attribute_word(value));
-  return text.empty() ? text : text + "}";
+void append_attributes(std::string& text, const Attributes& attributes) {
+  if (attributes.entries().empty()) return;
+  bool first = true;
+  for (const auto& [key, value] : attributes.entries()) {
+    text += first ? " {" : ", ";
+    first = false;
+    text += attr_name(key);
+    text += '=';
+    append_word(text, value);
+  }
+  text += '}';
 }
 
 // Not-a-numbers differ in bits that digits do not show.
@@ -40,6 +59,9 @@ bool has_nan(const HostTensor& tensor) {
     if (std::isnan(tensor.get(i))) return true;
   return false;
 }
+
+// For the hash alone: the digits of a large constant would be most of the text.
+std::string constant_digest(const HostTensor& tensor) { return fmt::format(" #{:016x}", XXH3_64bits(tensor.data(), tensor.bytes())); }
 
 std::string constant_text(const HostTensor& tensor) {
   if (tensor.count() > kPrintedElements || has_nan(tensor)) return " hex " + hex_bytes(tensor.data(), tensor.bytes());
@@ -58,7 +80,12 @@ std::string constant_text(const HostTensor& tensor) {
 
 class Printer {
  public:
-  explicit Printer(const Graph& graph) : graph_(graph), produced_(graph.values.size(), false), referred_(graph.values.size(), false) {}
+  explicit Printer(const Graph& graph, bool digests = false)
+      : graph_(graph),
+        digests_(digests),
+        produced_(graph.values.size(), false),
+        referred_(graph.values.size(), false),
+        words_(graph.values.size()) {}
 
   std::string run() {
     for (const Node& node : graph_.nodes)
@@ -79,11 +106,21 @@ class Printer {
     fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
   }
 
-  std::string ref(ValueId id) const { return id == kNone ? "-" : value_word(graph_.values.at(id).name); }
+  // Made once for each value, however often it is read.
+  const std::string& ref(ValueId id) const {
+    static const std::string kAbsent = "-";
+    if (id == kNone) return kAbsent;
+    std::string& word = words_.at(id);
+    if (word.empty()) word = value_word(graph_.values[id].name);
+    return word;
+  }
 
   std::string refs(const std::vector<ValueId>& ids) const {
     std::string text;
-    for (ValueId id : ids) text += (text.empty() ? "" : ", ") + ref(id);
+    for (ValueId id : ids) {
+      if (!text.empty()) text += ", ";
+      text += ref(id);
+    }
     return text;
   }
 
@@ -135,8 +172,13 @@ class Printer {
   }
 
   // "%x:f32[2]{parameter=0}"
-  std::string definition(const Value& value) const {
-    std::string text = fmt::format("{}:{}", value_word(value.name), type_word(value.dtype, value.shape));
+  std::string definition(ValueId id) const {
+    const Value& value = graph_.values[id];
+    std::string text = ref(id);
+    text += ':';
+    text += dtype_name(value.dtype);
+    append_list(text, value.shape);
+    if (value.parameter == kNone && value.unit == kNone && value.copy_of == kNone) return text;
     std::string marks;
     if (value.parameter != kNone) marks += fmt::format("parameter={}", value.parameter);
     if (value.unit != kNone) marks += fmt::format("{}unit={}", marks.empty() ? "" : ", ", value.unit);
@@ -150,8 +192,10 @@ class Printer {
     const bool droppable = value.kind == ValueKind::computed || value.kind == ValueKind::constant;
     if (value.kind == ValueKind::computed && produced_[id]) return;
     if (droppable && !referred_[id] && !produced_[id]) return;
-    print("{} {}", kWords[static_cast<size_t>(value.kind)], definition(value));
-    if (value.kind == ValueKind::constant) print(" ={}", constant_text(value.constant));
+    print("{} {}", kWords[static_cast<size_t>(value.kind)], definition(id));
+    if (value.kind == ValueKind::constant)
+      print(" ={}",
+            digests_ && value.constant.count() > kPrintedElements ? constant_digest(value.constant) : constant_text(value.constant));
     print("\n");
   }
 
@@ -180,14 +224,22 @@ class Printer {
     std::string outputs;
     for (ValueId id : node.outputs) {
       const Value& value = graph_.values[id];
-      outputs += (outputs.empty() ? "" : ", ") + (value.kind == ValueKind::computed ? definition(value) : ref(id));
+      if (!outputs.empty()) outputs += ", ";
+      outputs += value.kind == ValueKind::computed ? definition(id) : ref(id);
     }
-    print("  {}{}{}({}){}", outputs, outputs.empty() ? "" : " = ", op_name(node.op), refs(node.inputs), attributes_text(node.attributes));
+    out_ += "  ";
+    out_ += outputs;
+    if (!outputs.empty()) out_ += " = ";
+    out_ += op_name(node.op);
+    out_ += '(';
+    out_ += refs(node.inputs);
+    out_ += ')';
+    append_attributes(out_, node.attributes);
     if (node.unit != kNone) print(" unit={}", node.unit);
     if (node.backward) print(" backward");
-    if (!node.origin.empty()) print(" origin={}", quote(node.origin));
-    if (!node.reason.empty()) print(" reason={}", quote(node.reason));
-    print("\n");
+    if (!node.origin.empty()) out_ += " origin=" + quote(node.origin);
+    if (!node.reason.empty()) out_ += " reason=" + quote(node.reason);
+    out_ += '\n';
   }
 
   void print_loss(std::string_view word, const Loss& loss) {
@@ -209,12 +261,15 @@ class Printer {
   }
 
   void print_source(const SourceNode& node) {
-    print("source {} ({}) = {}({}){}\n", program_name(node.program), refs(node.outputs), op_name(node.op), refs(node.inputs),
-          attributes_text(node.attributes));
+    print("source {} ({}) = {}({})", program_name(node.program), refs(node.outputs), op_name(node.op), refs(node.inputs));
+    append_attributes(out_, node.attributes);
+    out_ += '\n';
   }
 
   const Graph& graph_;
+  const bool digests_;
   std::vector<bool> produced_, referred_;
+  mutable std::vector<std::string> words_;
   std::string out_;
 };
 
@@ -223,7 +278,7 @@ class Printer {
 std::string print_graph(const Graph& graph) { return Printer(graph).run(); }
 
 uint64_t graph_hash(const Graph& graph) {
-  const std::string text = print_graph(graph);
+  const std::string text = Printer(graph, true).run();
   return XXH3_64bits(text.data(), text.size());
 }
 

@@ -19,7 +19,9 @@ bool is_number(char c) { return is_word(c) || c == '.' || c == '-' || c == '+'; 
 }  // namespace
 
 std::string quote(std::string_view text) {
-  std::string out = "\"";
+  std::string out;
+  out.reserve(text.size() + 2);
+  out += '"';
   for (char c : text) {
     const auto byte = static_cast<unsigned char>(c);
     if (c == '"' || c == '\\')

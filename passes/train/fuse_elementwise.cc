@@ -18,26 +18,32 @@ class ElementwiseFuser {
     for (NodeId id = 0; id < static_cast<NodeId>(graph_.nodes.size()); ++id) {
       if (absorbed[id])
         edits.erase(id);
-      else if (chains_[id].steps.size() > 1)
+      else if (chains_[id].steps.size() > 1 && is_floating(graph_.values[graph_.nodes[id].outputs[0]].dtype))
         write(id);
     }
     return edits.apply();
   }
 
  private:
-  // One floating-point result; every operand of its type or boolean.
+  // One result; every operand of one floating-point type or boolean. A comparison ends no chain: it only goes into its reader's.
   bool may_stand(const Node& node) const {
     if (!is_elementwise(node.op) || node.outputs.size() != 1) return false;
-    const DType dtype = graph_.values[node.outputs[0]].dtype;
-    if (!is_floating(dtype)) return false;
-    bool floating = false;
+    const std::optional<DType> dtype = computed_in(node);
+    const DType result = graph_.values[node.outputs[0]].dtype;
+    return dtype && (result == *dtype || result == DType::boolean);
+  }
+
+  // The floating-point type of its operands that are not boolean; empty: none, or not one.
+  std::optional<DType> computed_in(const Node& node) const {
+    std::optional<DType> dtype;
     for (ValueId input : node.inputs) {
-      if (input == kNone) return false;
+      if (input == kNone) return std::nullopt;
       const DType operand = graph_.values[input].dtype;
-      if (operand != dtype && operand != DType::boolean) return false;
-      floating = floating || operand == dtype;
+      if (operand == DType::boolean) continue;
+      if (!is_floating(operand) || (dtype && *dtype != operand)) return std::nullopt;
+      dtype = operand;
     }
-    return floating;
+    return dtype;
   }
 
   // Takes the chains of the node's operands into its own, as far as the limits allow.
@@ -45,6 +51,7 @@ class ElementwiseFuser {
     const Node& node = graph_.nodes[id];
     std::map<ValueId, const ElementwiseChain*> joined;
     chains_[id] = *join_chains(node, {});
+    if (graph_.values[node.outputs[0]].dtype == DType::boolean) return;
     for (ValueId input : node.inputs) {
       if (joined.count(input) || !may_join(input, id)) continue;
       joined[input] = &chains_[graph_.values[input].producer];
@@ -64,7 +71,7 @@ class ElementwiseFuser {
     const Node &from = graph_.nodes[value.producer], &to = graph_.nodes[reader];
     const Value& result = graph_.values[to.outputs[0]];
     return users_[input].size() == 1 && from.program == to.program && from.backward == to.backward && value.shape == result.shape &&
-           value.dtype == result.dtype;
+           computed_in(from) == result.dtype;
   }
 
   void write(NodeId id) {

@@ -3,6 +3,7 @@
 
 #include "graph/ops/elementwise.h"
 #include "passes/edit/graph_edits.h"
+#include "passes/edit/live_bytes.h"
 #include "passes/edit/reads.h"
 #include "passes/edit/views.h"
 #include "passes/passes.h"
@@ -11,13 +12,16 @@ namespace zeroplan {
 namespace {
 
 constexpr int64_t kSmallest = 4096;  // bytes below which an activation is not worth a step
+constexpr int kLongest = 12;         // cheap nodes in a row
 
 bool is_cheap(OpKind op) { return is_elementwise(op) || op == OpKind::layer_norm || op == OpKind::rms_norm; }
 
 // Forward nodes from last to first: a clone reads operands, which makes those candidates with one more backward reader.
 class Recomputer {
  public:
-  explicit Recomputer(Graph& graph) : graph_(graph), roots_(view_roots(graph)), kept_(root_values(graph)), reads_(graph.values.size()) {
+  // `longest`: cheap nodes in a row that are computed again from what the first of them reads.
+  Recomputer(Graph& graph, int longest)
+      : graph_(graph), longest_(longest), roots_(view_roots(graph)), kept_(root_values(graph)), reads_(graph.values.size()) {
     for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes.size()); ++id) note_reads(id);
   }
 
@@ -67,11 +71,17 @@ class Recomputer {
                        [&](ValueId input) { return input == kNone || is_there(input, reads.first, bytes_of(result)); });
   }
 
-  // The operand is in memory at the backward's node `at`, whether or not it is read there.
-  bool is_there(ValueId input, NodeId at, int64_t bytes) const {
-    const Value& root = graph_.values[roots_[input]];
-    if (root.kind == ValueKind::parameter) return bytes_of(roots_[input]) <= bytes / 8;  // its unit is gathered nearby
-    return root.kind != ValueKind::computed || reads_[roots_[input]].last >= at;
+  // The operand is in memory at the backward's node `at`, whether or not it is read there, or will be computed again from what is.
+  bool is_there(ValueId input, NodeId at, int64_t bytes, int steps = 1) const {
+    const ValueId id = roots_[input];
+    const Value& root = graph_.values[id];
+    if (root.kind == ValueKind::parameter) return bytes_of(id) <= bytes / 8;  // its unit is gathered nearby
+    if (root.kind != ValueKind::computed || reads_[id].last >= at) return true;
+    if (steps == longest_ || root.producer == kNone || bytes_of(id) < kSmallest || bytes_of(id) > bytes || kept_.count(id)) return false;
+    const Node& node = graph_.nodes[root.producer];
+    return node.program == Program::micro_step && !node.backward && is_cheap(node.op) && node.outputs[0] == id &&
+           std::all_of(node.inputs.begin(), node.inputs.end(),
+                       [&](ValueId operand) { return operand == kNone || is_there(operand, at, bytes_of(id), steps + 1); });
   }
 
   void recompute(NodeId id) {
@@ -94,7 +104,7 @@ class Recomputer {
   void clone(NodeId id, Group& group, std::map<ValueId, ValueId>& clone_of) {
     Node node = graph_.nodes[id];
     node.backward = true;
-    node.reason = "computed again: its operands are kept anyway";
+    node.reason = "computed again from what is kept anyway";
     for (ValueId& input : node.inputs)
       if (const auto known = clone_of.find(input); known != clone_of.end()) input = known->second;
     for (ValueId& output : node.outputs) {
@@ -146,6 +156,7 @@ class Recomputer {
   }
 
   Graph& graph_;
+  const int longest_;
   std::vector<ValueId> roots_;
   std::set<ValueId> kept_;
   std::vector<Reads> reads_;  // by root value
@@ -154,6 +165,14 @@ class Recomputer {
 
 }  // namespace
 
-bool recompute_cheap(Graph& graph, const CompileOptions&) { return Recomputer(graph).run(); }
+// In a row, less is kept from the forward, but the backward holds more at once: whichever peak is lower.
+bool recompute_cheap(Graph& graph, const CompileOptions&) {
+  Graph in_a_row = graph;
+  if (!Recomputer(in_a_row, kLongest).run()) return false;
+  Graph one_by_one = graph;
+  const bool changed = Recomputer(one_by_one, 1).run(), better = peak_live_bytes(one_by_one) < peak_live_bytes(in_a_row);
+  graph = std::move(better ? one_by_one : in_a_row);
+  return better ? changed : true;
+}
 
 }  // namespace zeroplan

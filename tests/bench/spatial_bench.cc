@@ -9,16 +9,16 @@ constexpr DType F = DType::f32;
 constexpr int64_t kBatch = 8;
 
 struct Conv {
-  int64_t channels, extent, results, kernel, stride, before;
+  int64_t channels, extent, results, kernel, stride, before, groups = 1;
   int64_t out() const { return (extent + 2 * before - kernel) / stride + 1; }
   Shape x() const { return {kBatch, channels, extent, extent}; }
-  Shape w() const { return {results, channels, kernel, kernel}; }
+  Shape w() const { return {results, channels / groups, kernel, kernel}; }
   Shape y() const { return {kBatch, results, out(), out()}; }
   Attributes attributes() const {
     return {{Attr::strides, Shape{stride, stride}},
             {Attr::pads, Shape{before, before, before, before}},
             {Attr::dilations, Shape{1, 1}},
-            {Attr::groups, int64_t{1}}};
+            {Attr::groups, groups}};
   }
 };
 
@@ -29,8 +29,8 @@ void conv(benchmark::State& state, OpKind op, Conv c) {
   Call call(op, attributes);
   call.input(F, op == OpKind::conv_grad_input ? y : x).input(F, op == OpKind::conv_grad_weight ? y : w);
   call.output(F, op == OpKind::conv ? y : op == OpKind::conv_grad_input ? x : w);
-  const int64_t workspace = conv_workspace(shape, conv_pass(shape, op == OpKind::conv_grad_input), 4).total;
-  call.measure(state, 0, 2.0 * static_cast<double>(elements(y) * c.channels * c.kernel * c.kernel), workspace);
+  const int64_t workspace = conv_workspace_bytes(shape, op, 1, 4);
+  call.measure(state, 0, 2.0 * static_cast<double>(elements(y) * c.channels / c.groups * c.kernel * c.kernel), workspace);
 }
 
 constexpr double kPlanes = 4.0 * kBatch * 64 * 56 * 56;
@@ -73,6 +73,9 @@ ZP_CONV_BENCH(k1_strided, 256, 56, 512, 1, 2, 0);
 ZP_CONV_BENCH(stem, 3, 64, 64, 7, 2, 3);
 ZP_CONV_BENCH(k3_8x8, 128, 8, 128, 3, 1, 1);
 ZP_CONV_BENCH(k3_2x2, 512, 2, 512, 3, 1, 1);
+ZP_CONV_BENCH(depthwise, 96, 40, 96, 3, 1, 1, 96);
+ZP_CONV_BENCH(depthwise_k5, 192, 20, 192, 5, 1, 2, 192);
+ZP_CONV_BENCH(depthwise_strided, 32, 160, 32, 3, 2, 1, 32);
 ZP_BENCH(max_pool);
 ZP_BENCH(average_pool);
 ZP_BENCH(batch_norm);

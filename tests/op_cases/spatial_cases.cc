@@ -62,6 +62,15 @@ void add_small_convs(CaseList& cases) {
   add_conv(cases, ZP_CONV_CASE("dilated"), {1, 2, 7, 6}, {2, 2, 3, 2}, {1, 2, 2, 4}, {{2, 1}, {1, 0, 0, 1}, {2, 3}});
   add_conv(cases, ZP_CONV_CASE("groups"), {2, 4, 3, 3}, {6, 2, 2, 2}, {2, 6, 2, 2}, {{1, 1}, {0, 0, 0, 0}, {1, 1}, 2});
   add_conv(cases, ZP_CONV_CASE("depthwise"), {2, 3, 4, 5}, {6, 1, 3, 2}, {2, 6, 4, 2}, {{1, 2}, {1, 0, 1, 0}, {1, 1}, 3});
+  add_conv(cases, ZP_CONV_CASE("depthwise_same"), {2, 3, 6, 18}, {3, 1, 5, 5}, {2, 3, 6, 18}, {{1, 1}, {2, 2, 2, 2}, {1, 1}, 3}, false);
+  add_conv(cases, ZP_CONV_CASE("depthwise_pairs"), {2, 2, 5, 4}, {4, 1, 2, 3}, {2, 4, 4, 4}, {{1, 1}, {0, 1, 0, 1}, {1, 1}, 2});
+  add_conv(cases, ZP_CONV_CASE("depthwise_dilated"), {1, 2, 7, 8}, {2, 1, 3, 2}, {1, 2, 4, 4}, {{1, 2}, {1, 0, 0, 2}, {2, 3}, 2});
+  add_conv(cases, ZP_CONV_CASE("depthwise_line"), {2, 2, 9}, {2, 1, 4}, {2, 2, 9}, {{1}, {1, 2}, {1}, 2});
+  add_conv(cases, ZP_CONV_CASE("depthwise_volume"), {1, 2, 3, 4, 3}, {2, 1, 2, 3, 2}, {1, 2, 4, 2, 2},
+           {{1, 1, 1}, {1, 0, 0, 1, 0, 0}, {1, 1, 1}, 2});
+  add_conv(cases, ZP_CONV_CASE("depthwise_far"), {1, 2, 3, 3}, {2, 1, 2, 2}, {1, 2, 8, 6}, {{1, 1}, {3, 1, 3, 3}, {1, 1}, 2});
+  add_conv(cases, ZP_CONV_CASE("depthwise_cropped"), {1, 2, 6, 5}, {2, 1, 3, 3}, {1, 2, 3, 4}, {{1, 1}, {-1, 1, 0, 0}, {1, 1}, 2});
+  add_conv(cases, ZP_CONV_CASE("depthwise_wide_step"), {1, 2, 9, 8}, {2, 1, 2, 1}, {1, 2, 2, 2}, {{5, 4}, {1, 0, 0, 0}, {2, 1}, 2});
   add_conv(cases, ZP_CONV_CASE("line"), {2, 2, 9}, {3, 2, 4}, {2, 3, 3}, {{3}, {1, 1}, {1}});
   add_conv(cases, ZP_CONV_CASE("volume"), {1, 2, 3, 4, 3}, {2, 2, 2, 3, 1}, {1, 2, 2, 2, 3}, {{2, 1, 1}, {1, 0, 0, 0, 0, 0}, {1, 1, 1}});
   add_conv(cases, ZP_CONV_CASE("point"), {2, 3, 2, 3}, {4, 3, 1, 1}, {2, 4, 2, 3}, {{1, 1}, {0, 0, 0, 0}, {1, 1}});
