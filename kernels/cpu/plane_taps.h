@@ -75,7 +75,7 @@ class PlaneTaps {
       const int64_t skipped = std::max<int64_t>(0, (c.before - phase + c.stride - 1) / c.stride),
                     first = skipped * c.stride + phase - c.before;
       const int64_t count = std::min(plane_.span - skipped, (c.in - first + c.stride - 1) / c.stride);
-      if (first >= c.in) continue;
+      if (count <= 0) continue;
       if (c.stride == 1)
         std::memcpy(to + skipped, from + first, static_cast<size_t>(count) * sizeof(T));
       else
