@@ -56,11 +56,13 @@ TensorPath inside(TensorPath path, int index) {
   return path;
 }
 
-// ONNX's shape inference of GatherND takes it as an index without a look.
-void check_batch_dims(const onnx::NodeProto& node, const onnx::AttributeProto& attribute) {
-  if (attribute.name() == "batch_dims" && (attribute.i() < 0 || attribute.i() > kMaxRank))
-    throw Error(
-        fmt::format("node '{}' ({}): batch_dims is {}; it must be from 0 to {}", node.name(), node.op_type(), attribute.i(), kMaxRank));
+// ONNX's shape inference takes these as indices without a look: batch_dims of GatherND, axis of LayerNormalization.
+void check_index(const onnx::NodeProto& node, const onnx::AttributeProto& attribute) {
+  if (!is_default_domain(node.domain()) || (attribute.name() != "batch_dims" && attribute.name() != "axis")) return;
+  const int64_t least = attribute.name() == "axis" ? -kMaxRank : 0;
+  if (attribute.i() < least || attribute.i() > kMaxRank)
+    throw Error(fmt::format("node '{}' ({}): {} is {}; it must be from {} to {}", node.name(), node.op_type(), attribute.name(),
+                            attribute.i(), least, kMaxRank));
 }
 
 // `place`: of the node; `wire` is nullptr where no payload is located.
@@ -68,7 +70,7 @@ void check_attributes(const onnx::NodeProto& node, const WireModel* wire, const 
   for (int a = 0; a < node.attribute_size(); ++a) {
     const onnx::AttributeProto& attribute = node.attribute(a);
     const TensorPath path = inside(place, a);
-    check_batch_dims(node, attribute);
+    check_index(node, attribute);
     if (attribute.has_t()) check_tensor(attribute.t(), wire ? wire->find(path) : nullptr, false);
     for (const auto& tensor : attribute.tensors()) check_tensor(tensor, nullptr, false);
     if (attribute.has_sparse_tensor() || attribute.sparse_tensors_size())
