@@ -70,7 +70,7 @@ void add_small_convs(CaseList& cases) {
            {{1, 1, 1}, {1, 0, 0, 1, 0, 0}, {1, 1, 1}, 2});
   add_conv(cases, ZP_CONV_CASE("depthwise_far"), {1, 2, 3, 3}, {2, 1, 2, 2}, {1, 2, 8, 6}, {{1, 1}, {3, 1, 3, 3}, {1, 1}, 2});
   add_conv(cases, ZP_CONV_CASE("depthwise_cropped"), {1, 2, 6, 5}, {2, 1, 3, 3}, {1, 2, 3, 4}, {{1, 1}, {-1, 1, 0, 0}, {1, 1}, 2});
-  add_conv(cases, ZP_CONV_CASE("depthwise_past"), {1, 2, 1, 2}, {2, 1, 1, 2}, {1, 2, 1, 51}, {{1, 1}, {0, 100, 0, -50}, {1, 1}, 2});
+  add_conv(cases, ZP_CONV_CASE("depthwise_past"), {1, 2, 1, 2}, {2, 1, 1, 2}, {1, 2, 1, 51}, {{1, 1}, {0, 100, 0, -50}, {1, 1}, 2}, false);
   add_conv(cases, ZP_CONV_CASE("depthwise_wide_step"), {1, 2, 9, 8}, {2, 1, 2, 1}, {1, 2, 2, 2}, {{5, 4}, {1, 0, 0, 0}, {2, 1}, 2});
   add_conv(cases, ZP_CONV_CASE("line"), {2, 2, 9}, {3, 2, 4}, {2, 3, 3}, {{3}, {1, 1}, {1}});
   add_conv(cases, ZP_CONV_CASE("volume"), {1, 2, 3, 4, 3}, {2, 2, 2, 3, 1}, {1, 2, 2, 2, 3}, {{2, 1, 1}, {1, 0, 0, 0, 0, 0}, {1, 1, 1}});
