@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/checked.h"
 #include "base/error.h"
@@ -61,6 +60,13 @@ int64_t normalize_axis(int64_t axis, int64_t rank) {
   return axis < 0 ? axis + rank : axis;
 }
 
-std::string to_string(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ",")); }
+std::string to_string(const Shape& shape) {
+  std::string text = "[";
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (i > 0) text += ',';
+    text += fmt::format_int(shape[i]).c_str();
+  }
+  return text += ']';
+}
 
 }  // namespace zeroplan

@@ -57,7 +57,10 @@ PaddedPlane::PaddedPlane(const Windows& w) {
   stride = c.stride;
   phases = std::min(c.stride, c.extent());
   span = padded_channels(c.out) + (c.extent() - 1) / c.stride;
-  checked_mul(checked_mul(checked_mul(rows[0], rows[1]), checked_mul(phases, span)), static_cast<int64_t>(sizeof(double)));
+}
+
+int64_t PaddedPlane::bytes(int64_t element_bytes) const {
+  return checked_mul(checked_mul(checked_mul(rows[0], rows[1]), checked_mul(phases, span)), element_bytes);
 }
 
 Windows reversed(const Windows& w) {
@@ -72,7 +75,7 @@ Windows reversed(const Windows& w) {
 PlaneWorkspace plane_workspace(const Windows& w, int64_t sums, int threads, int64_t element_bytes) {
   PlaneWorkspace s;
   s.plane = workspace_round(w.taps() * static_cast<int64_t>(sizeof(int64_t)));
-  s.sums = workspace_round(PaddedPlane(w).elements() * element_bytes);
+  s.sums = workspace_round(PaddedPlane(w).bytes(element_bytes));
   s.thread = s.sums + workspace_round(sums * kConvLanes * element_bytes);
   s.total = s.plane + threads * s.thread;
   return s;

@@ -43,9 +43,9 @@ ConvShape conv_shape(const int64_t* x, const int64_t* w, int rank, const Attribu
 struct PaddedPlane {
   int64_t rows[2] = {1, 1};                  // along the first two axes
   int64_t stride = 1, phases = 1, span = 0;  // phases: that taps reach, of `span` elements each
-  explicit PaddedPlane(const Windows& w);    // throws Error where sizes overflow
+  explicit PaddedPlane(const Windows& w);
   int64_t row() const { return phases * span; }
-  int64_t elements() const { return rows[0] * rows[1] * row(); }
+  int64_t bytes(int64_t element_bytes) const;  // throws Error where that overflows
   int64_t column(int64_t p) const { return p % stride * span + p / stride; }
 };
 

@@ -19,15 +19,6 @@ std::string_view placement_name(Placement placement) { return placement == Place
 
 std::string type_word(DType dtype, const Shape& shape) { return fmt::format("{}{}", dtype_name(dtype), to_string(shape)); }
 
-void append_list(std::string& text, const std::vector<int64_t>& list) {
-  text += '[';
-  for (size_t i = 0; i < list.size(); ++i) {
-    if (i > 0) text += ',';
-    text += fmt::format_int(list[i]).c_str();
-  }
-  text += ']';
-}
-
 void append_word(std::string& text, const Attributes::Value& value) {
   if (const auto* integer = std::get_if<int64_t>(&value))
     text += fmt::format_int(*integer).c_str();
@@ -36,7 +27,7 @@ void append_word(std::string& text, const Attributes::Value& value) {
   else if (const auto* string = std::get_if<std::string>(&value))
     text += quote(*string);
   else
-    append_list(text, std::get<std::vector<int64_t>>(value));
+    text += to_string(std::get<std::vector<int64_t>>(value));
 }
 
 // " {axis=1}" or nothing.
@@ -177,8 +168,7 @@ class Printer {
     std::string text = ref(id);
     text += ':';
     text += dtype_name(value.dtype);
-    append_list(text, value.shape);
-    if (value.parameter == kNone && value.unit == kNone && value.copy_of == kNone) return text;
+    text += to_string(value.shape);
     std::string marks;
     if (value.parameter != kNone) marks += fmt::format("parameter={}", value.parameter);
     if (value.unit != kNone) marks += fmt::format("{}unit={}", marks.empty() ? "" : ", ", value.unit);

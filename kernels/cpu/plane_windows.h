@@ -55,14 +55,4 @@ inline void add_tap_back(const TapRow& row, T factor, const T* y, T* x) {
   }
 }
 
-template <typename T>
-inline T tap_product(const TapRow& row, const T* x, const T* y) {
-  x += row.x;
-  y += row.y;
-  if (row.stride == 1) return sum_over<T>(row.count, [=](auto at) ZP_LAMBDA { return at.load(x) * at.load(y); });
-  T sum = 0;
-  for (int64_t i = 0; i < row.count; ++i) sum += x[i * row.stride] * y[i];
-  return sum;
-}
-
 }  // namespace zeroplan::ZP_KERNEL_NAMESPACE

@@ -169,10 +169,10 @@ class Recomputer {
 bool recompute_cheap(Graph& graph, const CompileOptions&) {
   Graph in_a_row = graph;
   if (!Recomputer(in_a_row, kLongest).run()) return false;
-  Graph one_by_one = graph;
-  const bool changed = Recomputer(one_by_one, 1).run(), better = peak_live_bytes(one_by_one) < peak_live_bytes(in_a_row);
-  graph = std::move(better ? one_by_one : in_a_row);
-  return better ? changed : true;
+  const bool changed = Recomputer(graph, 1).run();
+  if (peak_live_bytes(graph) < peak_live_bytes(in_a_row)) return changed;
+  graph = std::move(in_a_row);
+  return true;
 }
 
 }  // namespace zeroplan
