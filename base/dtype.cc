@@ -1,7 +1,6 @@
 #include "base/dtype.h"
 
 #include <stdexcept>
-#include <type_traits>
 
 #include <fmt/format.h>
 
@@ -10,12 +9,11 @@
 namespace zeroplan {
 
 int64_t dtype_bytes(DType dtype) {
-  return visit_dtype(dtype, [](auto zero) { return static_cast<int64_t>(sizeof(zero)); });
+  return visit_stored(dtype, [](auto zero) { return static_cast<int64_t>(sizeof(zero)); });
 }
 
-bool is_floating(DType dtype) {
-  return visit_dtype(dtype, [](auto zero) { return std::is_floating_point_v<decltype(zero)>; });
-}
+bool is_floating(DType dtype) { return dtype == DType::f32 || dtype == DType::f64 || is_half(dtype); }
+bool is_half(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; }
 
 std::string_view dtype_name(DType dtype) {
   switch (dtype) {
@@ -30,6 +28,8 @@ std::string_view dtype_name(DType dtype) {
     case DType::u16: return "u16";
     case DType::u32: return "u32";
     case DType::u64: return "u64";
+    case DType::f16: return "f16";
+    case DType::bf16: return "bf16";
   }
   unhandled_dtype(dtype);
 }

@@ -22,10 +22,20 @@ T load(const std::byte* data, int64_t index) {
     return reinterpret_cast<const T*>(data)[index];
 }
 
-// C++ conversion, except that floating point outside the range of an integer saturates and NaN gives 0.
+template <typename T>
+constexpr bool kHalf = std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
+
+// C++ conversion, except that floating point outside the range of an integer saturates and NaN gives 0. Integers become 16-bit
+// floating point by way of float.
 template <typename To, typename From>
 To convert(From value) {
-  if constexpr (std::is_same_v<To, bool>)
+  if constexpr (std::is_same_v<To, From>)
+    return value;
+  else if constexpr (kHalf<From>)
+    return convert<To>(static_cast<float>(value));
+  else if constexpr (kHalf<To> && std::is_integral_v<From>)
+    return To(static_cast<float>(value));
+  else if constexpr (std::is_same_v<To, bool>)
     return value != From{};
   else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     using Limits = std::numeric_limits<To>;
@@ -39,7 +49,7 @@ To convert(From value) {
 
 template <typename From>
 void store(std::byte* data, DType dtype, int64_t index, From value) {
-  visit_dtype(dtype, [&](auto zero) {
+  visit_stored(dtype, [&](auto zero) {
     using T = decltype(zero);
     reinterpret_cast<T*>(data)[index] = convert<T>(value);
   });
@@ -61,13 +71,13 @@ std::byte* HostTensor::mutable_data() {
 
 double HostTensor::get(int64_t index) const {
   check_index(index, count_);
-  return visit_dtype(dtype_, [&](auto zero) { return static_cast<double>(load<decltype(zero)>(data(), index)); });
+  return visit_stored(dtype_, [&](auto zero) { return convert<double>(load<decltype(zero)>(data(), index)); });
 }
 
 int64_t HostTensor::get_int(int64_t index) const {
   check(!is_floating(dtype_), "get_int of a floating-point tensor");
   check_index(index, count_);
-  return visit_dtype(dtype_, [&](auto zero) { return static_cast<int64_t>(load<decltype(zero)>(data(), index)); });
+  return visit_stored(dtype_, [&](auto zero) { return convert<int64_t>(load<decltype(zero)>(data(), index)); });
 }
 
 void HostTensor::set(int64_t index, double value) {
@@ -85,7 +95,7 @@ HostTensor HostTensor::cast(DType dtype) const {
   HostTensor out(dtype, shape_);
   if (!storage_) return out;
   std::byte* to = out.mutable_data();
-  visit_dtype(dtype_, [&](auto zero) {
+  visit_stored(dtype_, [&](auto zero) {
     for (int64_t i = 0; i < count_; ++i) store(to, dtype, i, load<decltype(zero)>(data(), i));
   });
   return out;

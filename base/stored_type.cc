@@ -1,6 +1,5 @@
 #include "base/stored_type.h"
 
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -9,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/half.h"
 
 namespace zeroplan {
 namespace {
@@ -25,59 +25,20 @@ static_assert(std::size(kRows) == std::size(kStoredTypes));
 
 const Row& row(StoredType type) { return kRows[static_cast<size_t>(type)]; }
 
-// IEEE 754 binary formats of 16 bits; what is below the normal numbers counts steps of the smallest.
-struct Half {
-  int fraction_bits, bias;
-};
-constexpr Half kFloat16 = {10, 15}, kBfloat16 = {7, 127};
-
-double widen(Half form, uint16_t bits) {
-  const int fraction = bits & ((1 << form.fraction_bits) - 1), exponent = (bits & 0x7fff) >> form.fraction_bits;
-  const int largest = 0x7fff >> form.fraction_bits;
-  double size = std::ldexp(fraction, 1 - form.bias - form.fraction_bits);
-  if (exponent == largest)
-    size = fraction == 0 ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
-  else if (exponent > 0)
-    size = std::ldexp(fraction + (1 << form.fraction_bits), exponent - form.bias - form.fraction_bits);
-  return (bits & 0x8000) != 0 ? -size : size;
-}
-
-// Adding the rounded fraction carries into the exponent by itself.
-uint16_t narrow(Half form, double value) {
-  const uint16_t sign = std::signbit(value) ? 0x8000 : 0;
-  const int infinity = (0x7fff >> form.fraction_bits) << form.fraction_bits;
-  if (std::isnan(value)) return static_cast<uint16_t>(sign | infinity | 1 << (form.fraction_bits - 1));
-  const double size = std::abs(value);
-  if (std::isinf(size)) return static_cast<uint16_t>(sign | infinity);
-  if (size < std::ldexp(1, 1 - form.bias))
-    return static_cast<uint16_t>(sign | static_cast<int>(std::nearbyint(std::ldexp(size, form.bias - 1 + form.fraction_bits))));
-  const int exponent = std::ilogb(size);
-  const auto steps = static_cast<int64_t>(std::nearbyint(std::ldexp(size, form.fraction_bits - exponent)));
-  const int64_t bits = (static_cast<int64_t>(exponent + form.bias - 1) << form.fraction_bits) + steps;
-  return static_cast<uint16_t>(sign | std::min<int64_t>(bits, infinity));
-}
-
-template <typename T>
+template <typename T, typename Wide = double>
 void decode_as(const void* from, int64_t count, double* to) {
   for (int64_t i = 0; i < count; ++i) {
     T value;
     std::memcpy(&value, static_cast<const char*>(from) + i * sizeof(T), sizeof(T));
-    to[i] = static_cast<double>(value);
+    to[i] = static_cast<Wide>(value);
   }
 }
 
-void decode_half(Half form, const void* from, int64_t count, double* to) {
-  for (int64_t i = 0; i < count; ++i) {
-    uint16_t bits;
-    std::memcpy(&bits, static_cast<const char*>(from) + 2 * i, 2);
-    to[i] = widen(form, bits);
-  }
-}
-
-bool encode_half(Half form, double value, void* to) {
-  const uint16_t bits = narrow(form, value);
-  std::memcpy(to, &bits, 2);
-  return !std::isinf(widen(form, bits));
+template <typename Half>
+bool encode_half(double value, void* to) {
+  const Half half(value);
+  std::memcpy(to, &half, 2);
+  return !std::isinf(static_cast<float>(half));
 }
 
 bool encode_float(double value, void* to) {
@@ -116,8 +77,8 @@ void decode_stored(StoredType type, const void* from, int64_t count, double* to)
   switch (type) {
     case StoredType::f32: return decode_as<float>(from, count, to);
     case StoredType::f64: return decode_as<double>(from, count, to);
-    case StoredType::f16: return decode_half(kFloat16, from, count, to);
-    case StoredType::bf16: return decode_half(kBfloat16, from, count, to);
+    case StoredType::f16: return decode_as<Float16, float>(from, count, to);
+    case StoredType::bf16: return decode_as<BFloat16, float>(from, count, to);
     case StoredType::i8: return decode_as<int8_t>(from, count, to);
     case StoredType::u8: return decode_as<uint8_t>(from, count, to);
     case StoredType::i16: return decode_as<int16_t>(from, count, to);
@@ -131,8 +92,8 @@ bool encode_stored(StoredType type, double value, void* to) {
   switch (type) {
     case StoredType::f32: return encode_float(value, to);
     case StoredType::f64: std::memcpy(to, &value, sizeof value); return true;
-    case StoredType::f16: return encode_half(kFloat16, value, to);
-    case StoredType::bf16: return encode_half(kBfloat16, value, to);
+    case StoredType::f16: return encode_half<Float16>(value, to);
+    case StoredType::bf16: return encode_half<BFloat16>(value, to);
     case StoredType::i8: return encode_integer<int8_t>(value, to);
     case StoredType::u8: return encode_integer<uint8_t>(value, to);
     case StoredType::i16: return encode_integer<int16_t>(value, to);

@@ -15,6 +15,8 @@ std::string_view type_name(DType dtype) {
     case DType::u16: return "uint16";
     case DType::u32: return "uint32";
     case DType::u64: return "uint64";
+    case DType::f16: return "float16";
+    case DType::bf16: return "bfloat16";
   }
   unhandled_dtype(dtype);
 }

@@ -114,6 +114,8 @@ OnnxType onnx_type(DType dtype) {
     case DType::u16: return kOnnxUint16;
     case DType::u8: return kOnnxUint8;
     case DType::boolean: return kOnnxBool;
+    case DType::f16: return kOnnxFloat16;
+    case DType::bf16: return kOnnxBfloat16;
   }
   unhandled_dtype(dtype);
 }

@@ -54,6 +54,10 @@ HostTensor Parser::constant(Scanner& line, DType dtype, const Shape& shape) {
     return tensor;
   }
   for (int64_t i = 0; i < tensor.count(); ++i) {
+    if (is_half(dtype)) {
+      tensor.set(i, line.number());
+      continue;
+    }
     visit_dtype(dtype, [&](auto zero) {
       using T = decltype(zero);
       if constexpr (std::is_same_v<T, float>)

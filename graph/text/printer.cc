@@ -58,6 +58,10 @@ std::string constant_text(const HostTensor& tensor) {
   if (tensor.count() > kPrintedElements || has_nan(tensor)) return " hex " + hex_bytes(tensor.data(), tensor.bytes());
   std::string text;
   for (int64_t i = 0; i < tensor.count(); ++i) {
+    if (is_half(tensor.dtype())) {
+      text += fmt::format(" {}", tensor.get(i));
+      continue;
+    }
     text += visit_dtype(tensor.dtype(), [&](auto zero) {
       using T = decltype(zero);
       if constexpr (std::is_floating_point_v<T> || std::is_same_v<T, uint64_t>)

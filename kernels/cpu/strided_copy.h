@@ -18,7 +18,9 @@ inline void visit_width(DType dtype, const Fn& fn) {
     case DType::i64:
     case DType::u64: return fn(uint64_t{});
     case DType::i16:
-    case DType::u16: return fn(uint16_t{});
+    case DType::u16:
+    case DType::f16:
+    case DType::bf16: return fn(uint16_t{});
     case DType::i8:
     case DType::u8:
     case DType::boolean: return fn(uint8_t{});

@@ -49,9 +49,10 @@ TEST(Shape, NormalizesAxes) {
 
 TEST(DType, NamesReadBack) {
   for (DType dtype : kDTypes) EXPECT_EQ(parse_dtype(dtype_name(dtype)), dtype);
-  EXPECT_THAT([] { parse_dtype("f16"); }, ThrowsMessage<Error>(HasSubstr("'f16'")));
+  EXPECT_THAT([] { parse_dtype("f8"); }, ThrowsMessage<Error>(HasSubstr("'f8'")));
   EXPECT_EQ(dtype_bytes(DType::boolean), 1);
   EXPECT_EQ(dtype_bytes(DType::i64), 8);
+  EXPECT_EQ(dtype_bytes(DType::bf16), 2);
 }
 
 TEST(TensorView, RefusesMoreAxesThanItHolds) {

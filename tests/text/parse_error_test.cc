@@ -42,7 +42,7 @@ TEST(ParseGraph, NamesTheLineAndTheValue) {
 
 TEST(ParseGraph, NamesTheWordThatIsUnknown) {
   expect_error("%z:f32[2] = frobnicate(%x)", "frobnicate");
-  expect_error("%z:f16[2] = neg(%x)", "f16");
+  expect_error("%z:f8[2] = neg(%x)", "f8");
   expect_error("%z:f32[2] = neg(%x) {axel=1}", "axel");
   expect_error("program training", "training");
   expect_error("input %i:f32[]{node=1}", "node");
