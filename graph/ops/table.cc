@@ -52,6 +52,12 @@ OpKind parse_op(std::string_view name) {
 
 OpClass op_class(OpKind kind) { return kClasses[static_cast<size_t>(kind)]; }
 
+int64_t workspace_bytes(const Graph& graph, const Node& node, DeviceKind device, int threads) {
+  const OpDef& def = op_def(node.op);
+  if (device == DeviceKind::cuda) return def.cuda_workspace ? def.cuda_workspace(graph, node) : 0;
+  return def.workspace ? def.workspace(graph, node, threads) : 0;
+}
+
 std::vector<OutputType> infer_node(const Graph& graph, const Node& node) {
   try {
     std::vector<OutputType> types = op_def(node.op).infer(graph, node);
