@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/counted.h"
+#include "runtime/mpi/launch.h"
 #include "tools/console.h"
 #include "tools/metrics_writer.h"
 
@@ -22,7 +23,8 @@ bool worth_a_line(const RunEvent& event) {
 
 }  // namespace
 
-Progress::Progress(const Plan& plan) : terminal_(isatty(STDOUT_FILENO)), tokens_per_sample_(tokens_per_sample(plan)) {}
+// mpirun gives its processes a terminal of their own, whatever its output is.
+Progress::Progress(const Plan& plan) : terminal_(!find_launch() && isatty(STDOUT_FILENO)), tokens_per_sample_(tokens_per_sample(plan)) {}
 
 std::string Progress::details(const RunEvent& event) const {
   const StepReport& step = *event.step;

@@ -15,17 +15,19 @@ MpiJob* job = nullptr;
 
 constexpr int64_t kScratch = 4096;  // so that reductions need several pieces
 
-struct Setup {
+struct OwnRank {
   std::unique_ptr<Communicator> comm = job->new_communicator(20s, kScratch);
   std::unique_ptr<Device> device = make_cpu_device(1);
   std::unique_ptr<Stream> stream = device->new_stream(StreamKind::gather);
 };
 
 // Sums of these depend on their order.
-float term(int rank, int64_t i) { return static_cast<float>(rank % 2 ? 1e8 : -1e8) + static_cast<float>(i % 97) * 0.37F + static_cast<float>(rank); }
+float term(int rank, int64_t i) {
+  return static_cast<float>(rank % 2 ? 1e8 : -1e8) + static_cast<float>(i % 97) * 0.37F + static_cast<float>(rank);
+}
 
 TEST(MpiComm, AllGatherInPlaceAndApart) {
-  Setup s;
+  OwnRank s;
   const int n = job->size(), own = job->rank();
   for (const int64_t bytes : {0, 1, 7, 64, 100003})
     for (const bool in_place : {false, true}) {
@@ -42,7 +44,7 @@ TEST(MpiComm, AllGatherInPlaceAndApart) {
 }
 
 TEST(MpiComm, ReduceScatterFoldsInTheOrderOfTheRanks) {
-  Setup s;
+  OwnRank s;
   const int n = job->size(), own = job->rank();
   for (const int64_t count : {0, 1, 1000, 5003})
     for (int contributors = 0; contributors <= n; ++contributors)
@@ -60,7 +62,7 @@ TEST(MpiComm, ReduceScatterFoldsInTheOrderOfTheRanks) {
 }
 
 TEST(MpiComm, AllReduceGivesAllRanksTheSameBits) {
-  Setup s;
+  OwnRank s;
   const int n = job->size(), own = job->rank();
   for (const int64_t count : {1, 2, 5, 4099, 10007}) {
     std::vector<float> data(count);
@@ -76,7 +78,7 @@ TEST(MpiComm, AllReduceGivesAllRanksTheSameBits) {
 }
 
 TEST(MpiComm, BroadcastFromEachRank) {
-  Setup s;
+  OwnRank s;
   for (int root = 0; root < job->size(); ++root) {
     std::vector<int> data(1000, job->rank() == root ? root + 5 : -1);
     s.comm->broadcast(data.data(), static_cast<int64_t>(data.size() * sizeof(int)), root, *s.stream);
@@ -86,7 +88,7 @@ TEST(MpiComm, BroadcastFromEachRank) {
 }
 
 TEST(MpiComm, BarrierWaitsForTheLast) {
-  Setup s;
+  OwnRank s;
   for (int last = 0; last < job->size(); ++last) {
     if (job->rank() == last) std::this_thread::sleep_for(20ms);
     s.comm->barrier(*s.stream);
@@ -96,7 +98,7 @@ TEST(MpiComm, BarrierWaitsForTheLast) {
 
 // Gathers and reductions go on at the same time.
 TEST(MpiComm, TwoCommunicatorsDoNotMixTheirMessages) {
-  Setup a, b;
+  OwnRank a, b;
   const int n = job->size(), own = job->rank();
   std::vector<int> gathered(n * 1000);
   std::vector<double> data(1000);

@@ -52,7 +52,9 @@ killed() {
   local job=$!
   for _ in $(seq 300); do grep -q '^step 3/' killed.log && break || sleep 0.1; done
   pkill -9 -n -f "$work/three.zplan" || fail "no rank to kill: $(cat killed.log)"
-  wait $job
+  wait $job && local code=0 || local code=$?
+  cat killed.log
+  return $code
 }
 words='signal 9' refused killed
 echo "processes: all passed"
