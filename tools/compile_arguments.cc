@@ -8,7 +8,7 @@
 
 #include "api/batching.h"
 #include "base/error.h"
-#include "runtime/mpi/launch.h"
+#include "tools/launch.h"
 #include "tools/option_values.h"
 
 namespace zeroplan {

@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "base/counted.h"
-#include "runtime/mpi/launch.h"
 #include "tools/console.h"
+#include "tools/launch.h"
 #include "tools/metrics_writer.h"
 
 namespace zeroplan {

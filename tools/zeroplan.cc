@@ -6,10 +6,10 @@
 
 #include "api/zeroplan.h"
 #include "base/error.h"
-#include "runtime/mpi/launch.h"
 #include "tools/allocation.h"
 #include "tools/commands.h"
 #include "tools/console.h"
+#include "tools/launch.h"
 #include "tools/option_values.h"
 #include "tools/suggest.h"
 

@@ -1,4 +1,4 @@
-#include "runtime/mpi/launch.h"
+#include "tools/launch.h"
 
 #include <charconv>
 #include <cstdlib>
