@@ -66,6 +66,8 @@ struct OpDef {
 };
 
 const OpDef& op_def(OpKind kind);
+// Scratch of the CPU kernel: what the op asks for, and a copy in float32 of each 16-bit operand that the kernel does not read itself.
+int64_t workspace_bytes(const Graph& graph, const Node& node, int threads);
 std::string_view op_name(OpKind kind);
 OpKind parse_op(std::string_view name);  // throws Error
 OpClass op_class(OpKind kind);

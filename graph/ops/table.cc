@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "base/extent.h"
 #include "graph/ops/definitions.h"
+#include "graph/ops/halves.h"
 
 namespace zeroplan {
 
@@ -40,6 +42,16 @@ std::vector<OpDef> make_table() {
 const OpDef& op_def(OpKind kind) {
   static const std::vector<OpDef> table = make_table();
   return table.at(static_cast<size_t>(kind));
+}
+
+int64_t workspace_bytes(const Graph& graph, const Node& node, int threads) {
+  const OpDef& def = op_def(node.op);
+  int64_t bytes = def.workspace ? def.workspace(graph, node, threads) : 0;
+  if (reads_halves(node.op)) return bytes;
+  for (const auto* values : {&node.inputs, &node.outputs})
+    for (const ValueId id : *values)
+      if (id != kNone && is_half(graph.value(id).dtype)) bytes = checked_add(bytes, widened_bytes(elements(graph.value(id).shape)));
+  return bytes;
 }
 
 std::string_view op_name(OpKind kind) { return kNames[static_cast<size_t>(kind)]; }

@@ -25,10 +25,20 @@ inline int64_t truncated(From x) {
   return x >= From(-0x1p63) && x < From(0x1p63) ? static_cast<int64_t>(x) : INT64_MIN;
 }
 
-// Floating to integer truncates and wraps, but to uint64 also what int64 does not hold; anything to boolean is a test for ≠ 0.
+template <typename T>
+constexpr bool kHalf = std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
+
+// Floating to integer truncates and wraps, but to uint64 also what int64 does not hold; anything to boolean is a test for ≠ 0. Integers
+// become 16-bit floating point by way of float.
 template <typename To, typename From>
 inline To converted(From x) {
-  if constexpr (std::is_same_v<To, bool>)
+  if constexpr (kHalf<From>)
+    return converted<To>(static_cast<float>(x));
+  else if constexpr (kHalf<To> && std::is_floating_point_v<From>)
+    return To(x);
+  else if constexpr (kHalf<To>)
+    return To(static_cast<float>(x));
+  else if constexpr (std::is_same_v<To, bool>)
     return x != From(0);
   else if constexpr (std::is_floating_point_v<From> && std::is_same_v<To, uint64_t>)
     return x < From(0x1p63) || x != x ? static_cast<To>(truncated(x)) : x < From(0x1p64) ? static_cast<To>(x) : ~To(0);
@@ -53,12 +63,12 @@ inline void fetch_run(const From* from, int64_t stride, int64_t n, T* to) {
 // to[0…n) from the elements at offset, offset + stride, …
 template <typename T>
 inline void fetch(const TensorView& view, int64_t offset, int64_t stride, int64_t n, T* to) {
-  visit_dtype(view.dtype, [&](auto zero) { fetch_run(static_cast<const decltype(zero)*>(view.data) + offset, stride, n, to); });
+  visit_stored(view.dtype, [&](auto zero) { fetch_run(static_cast<const decltype(zero)*>(view.data) + offset, stride, n, to); });
 }
 
 template <typename T>
 inline void put(const T* from, int64_t n, const TensorView& view, int64_t offset, int64_t stride) {
-  visit_dtype(view.dtype, [&](auto zero) {
+  visit_stored(view.dtype, [&](auto zero) {
     using To = decltype(zero);
     To* to = static_cast<To*>(view.data) + offset;
     if (stride == 1)

@@ -10,6 +10,11 @@ namespace {
 
 constexpr uint64_t kSeed = 7;
 
+constexpr DType kPrecisions[] = {DType::f32, DType::f64, DType::f16, DType::bf16};
+
+// Steps between neighbouring numbers of 16 bits, of the number itself: what may lie between two roundings of nearly the same.
+double step_of(DType dtype) { return dtype == DType::f16 ? 0x1p-10 : dtype == DType::bf16 ? 0x1p-7 : 0; }
+
 // Of the largest magnitude in a tensor, or of 1.
 double tolerance(OpKind op, DType dtype) {
   if (dtype == DType::f64) return 2e-12;
@@ -39,7 +44,8 @@ void expect_close(const HostTensor& got, const HostTensor& want, double toleranc
     if (!std::isfinite(w) || !is_floating(want.dtype())) {
       ASSERT_TRUE(g == w || (std::isnan(g) && std::isnan(w))) << "element " << i << ": " << g << " is not " << w;
     } else {
-      ASSERT_LE(std::fabs(g - w), tolerance * std::max(1.0, std::fabs(w))) << "element " << i << ": " << g << " is not " << w;
+      ASSERT_LE(std::fabs(g - w), tolerance * std::max(1.0, std::fabs(w)) + step_of(want.dtype()) * std::fabs(w))
+          << "element " << i << ": " << g << " is not " << w;
     }
   }
 }
@@ -65,7 +71,7 @@ class KernelCase : public testing::TestWithParam<OpCase> {
 };
 
 TEST_P(KernelCase, MatchesReferenceOnEveryInstructionSet) {
-  for (const DType precision : {DType::f32, DType::f64}) {
+  for (const DType precision : kPrecisions) {
     const CaseGraph built = build_case(GetParam(), precision, kSeed);
     const std::vector<HostTensor> want = reference_outputs(built);
     std::vector<HostTensor> first;
@@ -74,13 +80,13 @@ TEST_P(KernelCase, MatchesReferenceOnEveryInstructionSet) {
       const std::vector<HostTensor> got = run(built, {set});
       expect_all_close(got, want, tolerance_of(built));
       if (first.empty()) first = got;
-      expect_all_close(got, first, precision == DType::f32 ? 1e-6 * (tolerance_of(built) > 2e-6 ? 4 : 1) : 1e-13);
+      expect_all_close(got, first, precision == DType::f64 ? 1e-13 : 1e-6 * (tolerance_of(built) > 2e-6 ? 4 : 1));
     }
   }
 }
 
 TEST_P(KernelCase, TakesEveryLayoutThatIsAccepted) {
-  for (const DType precision : {DType::f32, DType::f64}) {
+  for (const DType precision : kPrecisions) {
     const CaseGraph built = build_case(GetParam(), precision, kSeed);
     const std::vector<HostTensor> want = reference_outputs(built);
     for (const MemoryLayout layout : {MemoryLayout::reversed_axes, MemoryLayout::padded_rows, MemoryLayout::every_other}) {
@@ -93,7 +99,7 @@ TEST_P(KernelCase, TakesEveryLayoutThatIsAccepted) {
 }
 
 TEST_P(KernelCase, InPlaceGivesTheSameBits) {
-  for (const DType precision : {DType::f32, DType::f64}) {
+  for (const DType precision : kPrecisions) {
     const CaseGraph built = build_case(GetParam(), precision, kSeed);
     const std::vector<HostTensor> apart = run(built, {cpu_instruction_set()});
     for (const auto& [output, input] : op_def(GetParam().op).in_place) {
@@ -107,7 +113,7 @@ TEST_P(KernelCase, InPlaceGivesTheSameBits) {
 }
 
 TEST_P(KernelCase, ThreadsGiveTheSameBits) {
-  for (const DType precision : {DType::f32, DType::f64}) {
+  for (const DType precision : kPrecisions) {
     const CaseGraph built = build_case(GetParam(), precision, kSeed);
     const std::vector<HostTensor> one = run(built, {cpu_instruction_set(), 1}), two = run(built, {cpu_instruction_set(), 2});
     // Products are the library's: equal bits hold for an equal number of threads.

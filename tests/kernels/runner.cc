@@ -109,16 +109,15 @@ std::vector<HostTensor> run_case(const CaseGraph& built, RunOptions& options) {
     std::memcpy(outputs[output].data(), in[input].data, inputs[input].bytes.size());
     in[input].data = outputs[output].data();
   }
-  const OpDef& def = op_def(node.op);
-  const int64_t workspace_bytes = def.workspace ? def.workspace(built.graph, node, options.threads) : 0;
-  Guarded workspace(workspace_bytes);
+  const int64_t scratch = workspace_bytes(built.graph, node, options.threads);
+  Guarded workspace(scratch);
   KernelArgs args;
   args.inputs = in.data();
   args.input_count = static_cast<int>(in.size());
   args.outputs = out.data();
   args.output_count = static_cast<int>(out.size());
   args.workspace = workspace.data();
-  args.workspace_bytes = workspace_bytes;
+  args.workspace_bytes = scratch;
   args.attributes = &node.attributes;
   const ElementwiseCode chain = node.op == OpKind::elementwise ? decode_elementwise(node.attributes) : ElementwiseCode{};
   args.chain = &chain;
