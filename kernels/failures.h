@@ -5,6 +5,7 @@
 #include <string>
 
 #include "graph/ir/graph.h"
+#include "kernels/kernel.h"
 
 namespace zeroplan {
 
@@ -12,6 +13,7 @@ namespace zeroplan {
 [[noreturn]] void label_outside_classes(int64_t label, int64_t row, int64_t classes);
 [[noreturn]] void chain_too_long();
 [[noreturn]] void not_for_integers(OpKind op);
+[[noreturn]] void throw_fault(const KernelFault& fault);  // as the functions above; kind none is a bug
 [[noreturn]] void unknown_optimizer(const std::string& name);
 
 }  // namespace zeroplan

@@ -35,6 +35,23 @@ struct UnitArgs {
   int64_t covered = 0;  // number of elements covered from there
 };
 
+// What a kernel found wrong with the contents of its operands on a device that cannot throw: the first one since it was taken.
+struct KernelFault {
+  enum Kind : int32_t { none, index_outside_table, label_outside_classes };
+  int32_t kind = none;
+  int32_t place = 0;                           // KernelArgs::place of the step
+  int64_t value = 0, position = 0, limit = 0;  // as kernels/failures.h has them
+};
+
+// What the kernels of a device work with beside their operands, one per rank: the stream, handles of libraries. CUDA:
+// kernels/cuda/context.h.
+class KernelContext {
+ public:
+  virtual ~KernelContext() = default;
+  // Kind none where there is none. The stream must be idle.
+  virtual KernelFault take_fault() = 0;
+};
+
 struct KernelArgs {
   const TensorView* inputs = nullptr;  // data == nullptr: optional operand left out
   int input_count = 0;
@@ -45,8 +62,10 @@ struct KernelArgs {
   const Attributes* attributes = nullptr;
   const ElementwiseCode* chain = nullptr;  // elementwise: its decoded program
   const UnitArgs* unit = nullptr;
-  const RunScalars* scalars = nullptr;
+  const RunScalars* scalars = nullptr;  // in the device's memory, as operands, workspace and unit->parameters are
   int threads = 1;
+  KernelContext* context = nullptr;  // none on the CPU
+  int place = 0;                     // of the step in its program, for faults
 };
 
 using Kernel = void (*)(const KernelArgs&);

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/device_kind.h"
 #include "base/dtype.h"
 #include "base/host_tensor.h"
 
@@ -39,6 +40,7 @@ struct CompileOptions {
   std::vector<std::string> train, freeze, tie, untie;  // patterns
   std::vector<std::string> train_bn, eval_bn;          // patterns of batch normalizations: statistics of the batch, or the running ones
   bool sync_bn = false;                                // statistics of all ranks' micro-batches together
+  DeviceKind device = DeviceKind::cpu;                 // that the plan is made for
   int threads = 1;                                     // per rank
   bool eval = false;                                   // also build the eval programs
   std::map<std::string, HostTensor> dropout_masks;     // as ImportOptions has them; no option of the tools

@@ -8,7 +8,8 @@ source "$here/cache.sh"
 
 packages=(build-essential cmake ninja-build ccache python3 python3-pip python3-venv pkg-config
   protobuf-compiler libprotobuf-dev libdnnl-dev libopenblas-dev libcli11-dev libfmt-dev
-  nlohmann-json3-dev libre2-dev libxxhash-dev libgtest-dev libgmock-dev libbenchmark-dev libonnx-testdata)
+  nlohmann-json3-dev libre2-dev libxxhash-dev libgtest-dev libgmock-dev libbenchmark-dev libonnx-testdata
+  libopenmpi-dev openmpi-bin)
 
 mkdir -p "$ZEROPLAN_CACHE"
 missing=()

@@ -8,6 +8,7 @@
 
 #include "api/batching.h"
 #include "base/error.h"
+#include "tools/launch.h"
 #include "tools/option_values.h"
 
 namespace zeroplan {
@@ -137,6 +138,11 @@ CompileOptions CompileArguments::finish() const {
     problems.push_back(fmt::format("--precision {} is not available yet; use fp32 or fp64", precision_));
   else
     problems.push_back(fmt::format("--precision {}: must be fp32 or fp64", precision_));
+  if (const std::optional<Launch> launch = find_launch()) {
+    if (command_->count("--ranks") == 0) options.ranks = launch->size;
+    if (options.ranks != launch->size)
+      problems.push_back(fmt::format("--ranks {}: {} started {} processes, one for each rank", options.ranks, launch->by, launch->size));
+  }
   if (!problems.empty()) throw ErrorList("options that cannot be used:", problems);
   check_options(options);
   return options;

@@ -12,6 +12,7 @@ namespace zeroplan {
 namespace {
 
 constexpr size_t kLongestWord = 200, kLongestLine = 2000;
+bool silent = false;
 
 uint8_t byte_at(std::string_view text, size_t at) { return at < text.size() ? static_cast<uint8_t>(text[at]) : 0; }
 
@@ -73,7 +74,11 @@ std::string readable_message(std::string_view text) {
   return shorten_pieces(shorten_pieces(readable(text), " \n\t,", kLongestWord), "\n", kLongestLine);
 }
 
-void write_console(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+void write_console(std::string_view text) {
+  if (!silent) std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+void silence_console() { silent = true; }
 
 std::string console_problem() {
   if (std::fflush(stdout) != 0) return std::strerror(errno);

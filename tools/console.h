@@ -19,6 +19,8 @@ template <typename... T>
 void say(fmt::format_string<T...> format, T&&... values) {
   write_console(readable(fmt::format(format, std::forward<T>(values)...)));
 }
+// From now on nothing goes to standard output: another process speaks for all.
+void silence_console();
 // Flushes; why standard output could not take everything written so far, empty where it could.
 std::string console_problem();
 // "zeroplan: <message>" to the standard error stream.

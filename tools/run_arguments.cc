@@ -10,9 +10,11 @@
 #include "api/stated_run.h"
 #include "base/counted.h"
 #include "base/error.h"
+#include "runtime/mpi/mpi_backend.h"
 #include "tools/allocation.h"
 #include "tools/compile_arguments.h"
 #include "tools/console.h"
+#include "tools/launch.h"
 #include "tools/metrics_writer.h"
 #include "tools/option_values.h"
 #include "tools/progress.h"
@@ -206,12 +208,19 @@ int64_t RunArguments::train(Executor& executor, const RunData& data, MetricsWrit
 }
 
 void RunArguments::execute(const Plan& plan, const RunData& data, std::shared_ptr<WeightFiles> weights) const {
+  const std::optional<Launch> launch = find_launch();
+  std::unique_ptr<MpiJob> job;  // ends after the executor
   ExecutorOptions executor_options;
+  if (launch) {
+    job = std::make_unique<MpiJob>();
+    executor_options.backend = [&](const Plan& p, std::chrono::milliseconds deadline) { return make_mpi_backend(*job, p, deadline); };
+  }
+  const bool writes = !launch || launch->rank == 0;  // the files of the run
   executor_options.check_nan = check_nan_;
   executor_options.check_memory = check_memory_;
   executor_options.trace = !trace_.empty();
   executor_options.trace_steps = trace_steps_;
-  MetricsWriter metrics(metrics_, plan);
+  MetricsWriter metrics(writes ? metrics_ : "", plan);
   const std::unique_ptr<Executor> executor = make_executor(plan, executor_options, std::move(weights));
   keep_freed_memory();
   const RunningScope stoppable(*executor);  // before any signal is caught: none is lost
@@ -219,12 +228,14 @@ void RunArguments::execute(const Plan& plan, const RunData& data, std::shared_pt
   const SignalScope hangup({SIGHUP}, on_interrupt), broken_pipe({SIGPIPE}, SIG_IGN);
   const int64_t steps = train(*executor, data, metrics);
   const std::vector<TraceEvent> events = trace_.empty() ? std::vector<TraceEvent>{} : executor->take_trace();
-  if (!export_.empty()) {
+  if (!export_.empty() && !writes) executor->export_parameters([](int, const void*) {});
+  if (!export_.empty() && writes) {
     const ExportedFiles exported = export_trained(*executor, export_);
     say("exported {}\n", fmt::join(exported.paths, " and its weights "));
     for (const std::string& line : exported.report) say("{}\n", line);
   }
-  if (!trace_.empty()) write_trace(trace_, plan, events, steps, trace_steps_);  // behind the export, which a full disk must not lose
+  if (!trace_.empty() && writes)
+    write_trace(trace_, plan, events, steps, trace_steps_);  // behind the export, which a full disk must not lose
   if (const std::string problem = console_problem(); !problem.empty())
     throw Error(fmt::format("cannot write to the standard output: {}; the run ended after {}", problem, counted(steps, "step")));
   if (!metrics.problem().empty()) throw Error(metrics.problem());

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/device_kind.h"
 #include "graph/ir/graph.h"
 #include "graph/ops/builder.h"
 
@@ -57,6 +58,7 @@ struct OpDef {
   bool (*accepts)(const Graph&, const Node&, int input, const Shape&, const Strides&) = nullptr;
   // Scratch bytes that the kernel asks for, with `threads` threads. nullptr: none.
   int64_t (*workspace)(const Graph&, const Node&, int threads) = nullptr;
+  int64_t (*cuda_workspace)(const Graph&, const Node&) = nullptr;  // of the CUDA kernel
   // Floating-point operations; nullptr: one per output element.
   double (*flops)(const Graph&, const Node&) = nullptr;
   // View ops only: strides and element offset of output `output` relative to the input's storage. Throws Error on attributes that do not
@@ -66,8 +68,6 @@ struct OpDef {
 };
 
 const OpDef& op_def(OpKind kind);
-// Scratch of the CPU kernel: what the op asks for, and a copy in float32 of each 16-bit operand that the kernel does not read itself.
-int64_t workspace_bytes(const Graph& graph, const Node& node, int threads);
 std::string_view op_name(OpKind kind);
 OpKind parse_op(std::string_view name);  // throws Error
 OpClass op_class(OpKind kind);
@@ -76,6 +76,8 @@ std::vector<OutputType> infer_node(const Graph& graph, const Node& node);  // op
 void evaluate_program(const Graph& graph, Program program, std::map<ValueId, HostTensor>& values);
 // One node alone: output types by infer, contents by its evaluator; throws Error where it has none. Missing operands: empty tensors.
 std::vector<HostTensor> evaluate_node(const Graph& graph, const Node& node, std::span<const HostTensor> in);
+// Scratch bytes of the node's kernel on such a device.
+int64_t workspace_bytes(const Graph& graph, const Node& node, DeviceKind device, int threads);
 // Attribute `dtype` of cast and fill is the type's name.
 Attributes::Value dtype_value(DType dtype);
 DType dtype_attribute(const Attributes& attributes);

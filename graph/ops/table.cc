@@ -44,16 +44,6 @@ const OpDef& op_def(OpKind kind) {
   return table.at(static_cast<size_t>(kind));
 }
 
-int64_t workspace_bytes(const Graph& graph, const Node& node, int threads) {
-  const OpDef& def = op_def(node.op);
-  int64_t bytes = def.workspace ? def.workspace(graph, node, threads) : 0;
-  if (reads_halves(node.op)) return bytes;
-  for (const auto* values : {&node.inputs, &node.outputs})
-    for (const ValueId id : *values)
-      if (id != kNone && is_half(graph.value(id).dtype)) bytes = checked_add(bytes, widened_bytes(elements(graph.value(id).shape)));
-  return bytes;
-}
-
 std::string_view op_name(OpKind kind) { return kNames[static_cast<size_t>(kind)]; }
 
 OpKind parse_op(std::string_view name) {
@@ -63,6 +53,17 @@ OpKind parse_op(std::string_view name) {
 }
 
 OpClass op_class(OpKind kind) { return kClasses[static_cast<size_t>(kind)]; }
+
+int64_t workspace_bytes(const Graph& graph, const Node& node, DeviceKind device, int threads) {
+  const OpDef& def = op_def(node.op);
+  if (device == DeviceKind::cuda) return def.cuda_workspace ? def.cuda_workspace(graph, node) : 0;
+  int64_t bytes = def.workspace ? def.workspace(graph, node, threads) : 0;
+  if (reads_halves(node.op)) return bytes;
+  for (const auto* values : {&node.inputs, &node.outputs})
+    for (const ValueId id : *values)
+      if (id != kNone && is_half(graph.value(id).dtype)) bytes = checked_add(bytes, widened_bytes(elements(graph.value(id).shape)));
+  return bytes;
+}
 
 std::vector<OutputType> infer_node(const Graph& graph, const Node& node) {
   try {

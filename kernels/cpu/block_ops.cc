@@ -43,82 +43,21 @@ void pow_block(const T* a, const T* b, const T* c, T* y, int64_t n) {
   });
 }
 
-template <typename T>
-BlockFn<T> library(OpKind op) {
-  switch (op) {
-    case OpKind::sin: return unary_block<T, Sin>;
-    case OpKind::cos: return unary_block<T, Cos>;
-    case OpKind::ceil: return unary_block<T, Ceil>;
-    case OpKind::floor: return unary_block<T, Floor>;
-    case OpKind::round: return unary_block<T, RoundHalfEven>;
-    case OpKind::tan: return unary_block<T, Tan>;
-    case OpKind::asin: return unary_block<T, Asin>;
-    case OpKind::acos: return unary_block<T, Acos>;
-    case OpKind::atan: return unary_block<T, Atan>;
-    case OpKind::sinh: return unary_block<T, Sinh>;
-    case OpKind::cosh: return unary_block<T, Cosh>;
-    case OpKind::asinh: return unary_block<T, Asinh>;
-    case OpKind::acosh: return unary_block<T, Acosh>;
-    case OpKind::atanh: return unary_block<T, Atanh>;
-    case OpKind::modulo: return binary_block<T, Modulo>;
-    case OpKind::remainder: return binary_block<T, Remainder>;
-    default: return nullptr;
-  }
+template <typename T, typename Op, int kArity>
+constexpr BlockFn<T> block_of() {
+  if constexpr (kArity == 1) return unary_block<T, Op>;
+  if constexpr (kArity == 2) return binary_block<T, Op>;
+  if constexpr (kArity == 3) return ternary_block<T, Op>;
 }
 
 template <typename T>
-BlockFn<T> transcendental(OpKind op, bool approximate) {
+BlockFn<T> tanh_form(OpKind op) {
   switch (op) {
-    case OpKind::sqrt: return unary_block<T, Sqrt>;
-    case OpKind::reciprocal: return unary_block<T, Reciprocal>;
-    case OpKind::exp: return unary_block<T, Exp>;
-    case OpKind::log: return unary_block<T, Log>;
-    case OpKind::tanh: return unary_block<T, Tanh>;
-    case OpKind::sigmoid: return unary_block<T, Sigmoid>;
-    case OpKind::erf: return unary_block<T, Erf>;
-    case OpKind::gelu: return approximate ? unary_block<T, GeluTanh> : unary_block<T, GeluErf>;
-    case OpKind::silu: return unary_block<T, Silu>;
-    case OpKind::is_nan: return unary_block<T, IsNan>;
-    case OpKind::pow: return pow_block<T>;
-    case OpKind::gelu_grad: return approximate ? binary_block<T, GeluTanhGrad> : binary_block<T, GeluErfGrad>;
-    case OpKind::silu_grad: return binary_block<T, SiluGrad>;
-    default: return nullptr;
+#define ZP_TANH_FUNCTOR(arity, name, functor) \
+  case OpKind::name: {                        \
+    return block_of<T, functor, arity>();     \
   }
-}
-
-template <typename T>
-BlockFn<T> arithmetic(OpKind op) {
-  switch (op) {
-    case OpKind::cast: return unary_block<T, Identity>;
-    case OpKind::neg: return unary_block<T, Neg>;
-    case OpKind::abs: return unary_block<T, Abs>;
-    case OpKind::sign: return unary_block<T, Sign>;
-    case OpKind::relu: return unary_block<T, Relu>;
-    case OpKind::logical_not: return unary_block<T, LogicalNot>;
-    case OpKind::add: return binary_block<T, Add>;
-    case OpKind::sub: return binary_block<T, Sub>;
-    case OpKind::mul: return binary_block<T, Mul>;
-    case OpKind::div: return binary_block<T, Div>;
-    case OpKind::maximum: return binary_block<T, Maximum>;
-    case OpKind::minimum: return binary_block<T, Minimum>;
-    case OpKind::relu_grad: return binary_block<T, ReluGrad>;
-    case OpKind::tanh_grad: return binary_block<T, TanhGrad>;
-    case OpKind::sigmoid_grad: return binary_block<T, SigmoidGrad>;
-    default: return nullptr;
-  }
-}
-
-template <typename T>
-BlockFn<T> logical(OpKind op) {
-  switch (op) {
-    case OpKind::equal: return binary_block<T, Equal>;
-    case OpKind::less: return binary_block<T, Less>;
-    case OpKind::greater: return binary_block<T, Greater>;
-    case OpKind::less_equal: return binary_block<T, LessEqual>;
-    case OpKind::greater_equal: return binary_block<T, GreaterEqual>;
-    case OpKind::logical_and: return binary_block<T, LogicalAnd>;
-    case OpKind::logical_or: return binary_block<T, LogicalOr>;
-    case OpKind::where: return ternary_block<T, Where>;
+#include "kernels/scalar/functors.def"
     default: return nullptr;
   }
 }
@@ -127,12 +66,18 @@ BlockFn<T> logical(OpKind op) {
 
 template <typename T>
 BlockFn<T> block_function(OpKind op, int64_t approximate) {
-  BlockFn<T> found = logical<T>(op);
-  if (!found) found = arithmetic<T>(op);
-  if (!found) found = transcendental<T>(op, approximate != 0);
-  if (!found) found = library<T>(op);
-  check(found != nullptr, "not an elementwise operator");
-  return found;
+  if (op == OpKind::pow) return pow_block<T>;
+  const BlockFn<T> tanh = approximate != 0 ? tanh_form<T>(op) : nullptr;
+  if (tanh != nullptr) return tanh;
+  switch (op) {
+#define ZP_FUNCTOR(arity, name, functor)  \
+  case OpKind::name: {                    \
+    return block_of<T, functor, arity>(); \
+  }
+#include "kernels/scalar/functors.def"
+    default: check(false, "not an elementwise operator");
+  }
+  return nullptr;
 }
 template BlockFn<float> block_function<float>(OpKind, int64_t);
 template BlockFn<double> block_function<double>(OpKind, int64_t);

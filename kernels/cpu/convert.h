@@ -4,6 +4,7 @@
 
 #include "base/dtype.h"
 #include "base/tensor_view.h"
+#include "kernels/scalar/converted.h"
 
 namespace zeroplan::ZP_KERNEL_NAMESPACE {
 
@@ -19,44 +20,31 @@ inline bool is_type(DType dtype) {
     return dtype == DType::i64;
 }
 
-// Towards zero; INT64_MIN for what 64 bits do not hold, and nan.
-template <typename From>
-inline int64_t truncated(From x) {
-  return x >= From(-0x1p63) && x < From(0x1p63) ? static_cast<int64_t>(x) : INT64_MIN;
-}
-
 template <typename T>
 constexpr bool kHalf = std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
 
-// Floating to integer truncates and wraps, but to uint64 also what int64 does not hold; anything to boolean is a test for ≠ 0. Integers
-// become 16-bit floating point by way of float.
+// As converted, and from and to 16-bit floating point, which integers become by way of float.
 template <typename To, typename From>
-inline To converted(From x) {
+inline To stored_as(From x) {
   if constexpr (kHalf<From>)
     return converted<To>(static_cast<float>(x));
   else if constexpr (kHalf<To> && std::is_floating_point_v<From>)
     return To(x);
   else if constexpr (kHalf<To>)
     return To(static_cast<float>(x));
-  else if constexpr (std::is_same_v<To, bool>)
-    return x != From(0);
-  else if constexpr (std::is_floating_point_v<From> && std::is_same_v<To, uint64_t>)
-    return x < From(0x1p63) || x != x ? static_cast<To>(truncated(x)) : x < From(0x1p64) ? static_cast<To>(x) : ~To(0);
-  else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>)
-    return static_cast<To>(truncated(x));
   else
-    return static_cast<To>(x);
+    return converted<To>(x);
 }
 
 template <typename T, typename From>
 inline void fetch_run(const From* from, int64_t stride, int64_t n, T* to) {
   if (stride == 1) {
-    for (int64_t i = 0; i < n; ++i) to[i] = converted<T>(from[i]);
+    for (int64_t i = 0; i < n; ++i) to[i] = stored_as<T>(from[i]);
   } else if (stride == 0) {
-    const T value = converted<T>(from[0]);
+    const T value = stored_as<T>(from[0]);
     for (int64_t i = 0; i < n; ++i) to[i] = value;
   } else {
-    for (int64_t i = 0; i < n; ++i) to[i] = converted<T>(from[i * stride]);
+    for (int64_t i = 0; i < n; ++i) to[i] = stored_as<T>(from[i * stride]);
   }
 }
 
@@ -72,9 +60,9 @@ inline void put(const T* from, int64_t n, const TensorView& view, int64_t offset
     using To = decltype(zero);
     To* to = static_cast<To*>(view.data) + offset;
     if (stride == 1)
-      for (int64_t i = 0; i < n; ++i) to[i] = converted<To>(from[i]);
+      for (int64_t i = 0; i < n; ++i) to[i] = stored_as<To>(from[i]);
     else
-      for (int64_t i = 0; i < n; ++i) to[i * stride] = converted<To>(from[i]);
+      for (int64_t i = 0; i < n; ++i) to[i * stride] = stored_as<To>(from[i]);
   });
 }
 

@@ -15,30 +15,11 @@ void integer_block(const T* a, const T* b, const T* c, T* y, int64_t n) {
 template <typename T>
 BlockFn<T> integer_function(OpKind op) {
   switch (op) {
-    case OpKind::cast: return integer_block<T, IntIdentity>;
-    case OpKind::neg: return integer_block<T, IntNeg>;
-    case OpKind::abs: return integer_block<T, IntAbs>;
-    case OpKind::sign: return integer_block<T, IntSign>;
-    case OpKind::add: return integer_block<T, IntAdd>;
-    case OpKind::sub: return integer_block<T, IntSub>;
-    case OpKind::mul: return integer_block<T, IntMul>;
-    case OpKind::div: return integer_block<T, IntDiv>;
-    case OpKind::pow: return integer_block<T, IntPow>;
-    case OpKind::modulo: return integer_block<T, IntModulo>;
-    case OpKind::remainder: return integer_block<T, IntRemainder>;
-    case OpKind::shift_left: return integer_block<T, IntShiftLeft>;
-    case OpKind::shift_right: return integer_block<T, IntShiftRight>;
-    case OpKind::bit_and: return integer_block<T, IntAnd>;
-    case OpKind::bit_or: return integer_block<T, IntOr>;
-    case OpKind::bit_xor: return integer_block<T, IntXor>;
-    case OpKind::maximum: return integer_block<T, IntMaximum>;
-    case OpKind::minimum: return integer_block<T, IntMinimum>;
-    case OpKind::equal: return integer_block<T, IntEqual>;
-    case OpKind::less: return integer_block<T, IntLess>;
-    case OpKind::greater: return integer_block<T, IntGreater>;
-    case OpKind::less_equal: return integer_block<T, IntLessEqual>;
-    case OpKind::greater_equal: return integer_block<T, IntGreaterEqual>;
-    case OpKind::where: return integer_block<T, IntWhere>;
+#define ZP_INTEGER_FUNCTOR(name, functor) \
+  case OpKind::name: {                    \
+    return integer_block<T, functor>;     \
+  }
+#include "kernels/scalar/functors.def"
     default: break;
   }
   not_for_integers(op);

@@ -34,7 +34,7 @@ ZP_UNARY(Sqrt, sqrt(x))
 ZP_UNARY(Reciprocal, V(1) / x)
 ZP_UNARY(Exp, exp(x))
 ZP_UNARY(Log, log(x))
-#define ZP_LIBRARY(name) lanewise(x, [](auto e) { return sizeof(e) == 4 ? __builtin_##name##f(e) : __builtin_##name(e); })
+#define ZP_LIBRARY(name) lanewise(x, [](auto e) { return sizeof(e) == 4 ? ZP_LIBM(name##f)(e) : ZP_LIBM(name)(e); })
 ZP_UNARY(Sin, ZP_LIBRARY(sin))
 ZP_UNARY(Cos, ZP_LIBRARY(cos))
 ZP_UNARY(Ceil, ZP_LIBRARY(ceil))
@@ -57,12 +57,12 @@ ZP_UNARY(Silu, x* sigmoid(x))
 ZP_UNARY(LogicalNot, select(x == V(0), V(1), V(0)))
 ZP_UNARY(IsNan, select(x != x, V(1), V(0)))
 
-ZP_BINARY(Remainder, lanewise(a, b, [](auto x, auto y) { return sizeof(x) == 4 ? __builtin_fmodf(x, y) : __builtin_fmod(x, y); }))
+ZP_BINARY(Remainder, lanewise(a, b, [](auto x, auto y) { return sizeof(x) == 4 ? ZP_LIBM(fmodf)(x, y) : ZP_LIBM(fmod)(x, y); }))
 // Sign of the divisor, as in Python; a zero has it too.
 struct Modulo {
   template <typename T>
   static ZP_DEVICE T one(T a, T b) {
-    const T rest = sizeof(T) == 4 ? __builtin_fmodf(a, b) : __builtin_fmod(a, b);
+    const T rest = sizeof(T) == 4 ? ZP_LIBM(fmodf)(a, b) : ZP_LIBM(fmod)(a, b);
     if (rest == 0) return b < 0 ? -T(0) : T(0);
     return (rest < 0) != (b < 0) ? rest + b : rest;
   }
@@ -75,7 +75,7 @@ ZP_BINARY(Add, a + b)
 ZP_BINARY(Sub, a - b)
 ZP_BINARY(Mul, a* b)
 ZP_BINARY(Div, a / b)
-ZP_BINARY(Pow, lanewise(a, b, [](auto x, auto y) { return sizeof(x) == 4 ? __builtin_powf(x, y) : __builtin_pow(x, y); }))
+ZP_BINARY(Pow, lanewise(a, b, [](auto x, auto y) { return sizeof(x) == 4 ? ZP_LIBM(powf)(x, y) : ZP_LIBM(pow)(x, y); }))
 ZP_BINARY(Maximum, select((a > b) | (a != a), a, b))
 ZP_BINARY(Minimum, select((a < b) | (a != a), a, b))
 ZP_BINARY(Equal, select(a == b, V(1), V(0)))

@@ -28,7 +28,7 @@ ZP_DEVICE V times_power_of_two(V p, V n) {
 template <typename V>
 ZP_DEVICE V exp(V x) {
   if constexpr (!kSingle<V>) {
-    return lanewise(x, [](double e) { return __builtin_exp(e); });
+    return lanewise(x, [](double e) { return ZP_LIBM(exp)(e); });
   } else {
     const V magic(12582912.0f);  // adding it rounds to a whole number
     const V y = clamp(x, V(-104.0f), V(89.0f));
@@ -49,7 +49,7 @@ ZP_DEVICE V exp(V x) {
 template <typename V>
 ZP_DEVICE V log(V x) {
   if constexpr (!kSingle<V>) {
-    return lanewise(x, [](double e) { return __builtin_log(e); });
+    return lanewise(x, [](double e) { return ZP_LIBM(log)(e); });
   } else {
     const V infinity(__builtin_inff());
     const auto tiny = x < V(1.17549435e-38f);
@@ -82,7 +82,7 @@ ZP_DEVICE V log(V x) {
 template <typename V>
 ZP_DEVICE V tanh(V x) {
   if constexpr (!kSingle<V>) {
-    return lanewise(x, [](double e) { return __builtin_tanh(e); });
+    return lanewise(x, [](double e) { return ZP_LIBM(tanh)(e); });
   } else {
     const V a = absolute(x);
     const V z = x * x;
@@ -108,7 +108,7 @@ ZP_DEVICE V sigmoid(V x) {
 template <typename V>
 ZP_DEVICE V erf(V x) {
   if constexpr (!kSingle<V>) {
-    return lanewise(x, [](double e) { return __builtin_erf(e); });
+    return lanewise(x, [](double e) { return ZP_LIBM(erf)(e); });
   } else {
     const V t = absolute(x);
     const V z = x * x;

@@ -3,8 +3,13 @@
 #include <cstdint>
 #include <cstring>
 
-#ifndef ZP_DEVICE
+// ZP_DEVICE marks a function of every device; ZP_LIBM(expf) is the C library's function there.
+#ifdef __CUDACC__
+#define ZP_DEVICE __host__ __device__ __forceinline__
+#define ZP_LIBM(name) ::name
+#else
 #define ZP_DEVICE inline __attribute__((always_inline))
+#define ZP_LIBM(name) __builtin_##name
 #endif
 
 namespace zeroplan::ZP_KERNEL_NAMESPACE {
@@ -32,8 +37,8 @@ ZP_DEVICE float select(bool m, float a, float b) { return m ? a : b; }
 ZP_DEVICE double select(bool m, double a, double b) { return m ? a : b; }
 ZP_DEVICE int64_t select(bool m, int64_t a, int64_t b) { return m ? a : b; }
 ZP_DEVICE float clamp(float x, float low, float high) { return x < low ? low : x > high ? high : x; }
-ZP_DEVICE float sqrt(float x) { return __builtin_sqrtf(x); }
-ZP_DEVICE double sqrt(double x) { return __builtin_sqrt(x); }
+ZP_DEVICE float sqrt(float x) { return ZP_LIBM(sqrtf)(x); }
+ZP_DEVICE double sqrt(double x) { return ZP_LIBM(sqrt)(x); }
 ZP_DEVICE float to_float(int32_t x) { return static_cast<float>(x); }
 ZP_DEVICE int32_t to_bits(float x) {
   int32_t r;

@@ -122,7 +122,7 @@ class Grouper {
     for (ValueId output : node.outputs)
       if (out_.places[output].group == kNone)
         put(output, {add_group(TensorKind::activation, Arena::transient, node.program, bytes_of(output), kNone), 0});
-    const int64_t scratch = workspace_bytes(graph_, node, options_.threads);
+    const int64_t scratch = workspace_bytes(graph_, node, options_.device, options_.threads);
     if (scratch > 0) out_.workspace_of[id] = add_group(TensorKind::workspace, Arena::transient, node.program, scratch, kNone);
   }
 

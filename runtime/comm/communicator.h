@@ -23,6 +23,12 @@ class MissingPeers : public Error {
   std::vector<int> ranks_;
 };
 
+// A failure of a rank in another process, in that rank's words.
+class PeerFailure : public Error {
+ public:
+  using Error::Error;
+};
+
 // What a reduce_scatter adds to.
 enum class Fold : uint8_t {
   onto,       // what the accumulator holds

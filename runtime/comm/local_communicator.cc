@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "runtime/comm/communicator.h"
 #include "runtime/comm/fold.h"
 #include "runtime/comm/local_group.h"
 
@@ -13,57 +12,18 @@ namespace zeroplan {
 namespace {
 
 constexpr int64_t kFoldBlock = 16384;  // bytes: the accumulator's block stays in the first-level cache
-constexpr int kRecords = 2 * kStreamCapacity;
 
-class LocalCommunicator : public Communicator {
+class LocalCommunicator : public QueuedCommunicator {
  public:
-  LocalCommunicator(std::shared_ptr<LocalGroup> group, int rank) : group_(std::move(group)), rank_(rank), records_(kRecords) {}
+  LocalCommunicator(std::shared_ptr<LocalGroup> group, int rank) : group_(std::move(group)), rank_(rank) {}
 
   int rank() const override { return rank_; }
   int size() const override { return group_->size(); }
 
-  void all_gather(const void* shard, void* full, int64_t bytes, Stream& stream) override {
-    issue({.kind = CallKind::all_gather, .data = const_cast<void*>(shard), .own = full, .count = bytes}, stream);
-  }
-  void reduce_scatter(const void* full, void* accumulator, int64_t elements, DType dtype, int contributors, Fold fold,
-                      Stream& stream) override {
-    if (contributors < 0 || contributors > size())
-      throw Error(fmt::format("reduce_scatter with {} contributors in a group of {} ranks", contributors, size()));
-    require_foldable(dtype);
-    issue({.kind = CallKind::reduce_scatter,
-           .data = const_cast<void*>(full),
-           .own = accumulator,
-           .count = elements,
-           .dtype = dtype,
-           .contributors = contributors,
-           .fold = fold},
-          stream);
-  }
-  void all_reduce(void* data, int64_t elements, DType dtype, Stream& stream) override {
-    require_summable(dtype);
-    issue({.kind = CallKind::all_reduce, .data = data, .count = elements, .dtype = dtype}, stream);
-  }
-  void broadcast(void* data, int64_t bytes, int root, Stream& stream) override {
-    if (root < 0 || root >= size()) throw Error(fmt::format("broadcast from rank {} in a group of {} ranks", root, size()));
-    issue({.kind = CallKind::broadcast, .data = data, .count = bytes, .root = root}, stream);
-  }
-  void barrier(Stream& stream) override { issue({.kind = CallKind::barrier}, stream); }
   void abort(const std::string& reason) override { group_->abort(reason); }
 
  private:
-  struct Record {
-    LocalCommunicator* self = nullptr;
-    LocalCall call;
-  };
-
-  // Records live until they are carried out: a stream holds fewer commands than there are records.
-  void issue(const LocalCall& call, Stream& stream) {
-    Record& record = records_[issued_++ % kRecords];
-    record = {this, call};
-    stream.launch([](void* p) { static_cast<Record*>(p)->self->carry_out(static_cast<Record*>(p)->call); }, &record);
-  }
-
-  void carry_out(const LocalCall& call) {
+  void carry_out(const CollectiveCall& call) override {
     group_->meet(rank_, call);
     switch (call.kind) {
       case CallKind::all_gather: gather(call); break;
@@ -82,14 +42,14 @@ class LocalCommunicator : public Communicator {
   }
 
   // Starts with the own part, so that the ranks do not all read the same peer at once.
-  void gather(const LocalCall& call) {
+  void gather(const CollectiveCall& call) {
     for (int k = 0; k < size(); ++k) {
       const int peer = (rank_ + k) % size();
       copy(static_cast<char*>(call.own) + peer * call.count, group_->call(peer).data, call.count);
     }
   }
 
-  void reduce(const LocalCall& call) {
+  void reduce(const CollectiveCall& call) {
     const int64_t width = dtype_bytes(call.dtype), wide = dtype_bytes(wide_dtype(call.dtype)), block = kFoldBlock / wide;
     for (int64_t first = 0; first < call.count; first += block) {
       const int64_t n = std::min(block, call.count - first), at = (rank_ * call.count + first) * width;
@@ -100,7 +60,7 @@ class LocalCommunicator : public Communicator {
   }
 
   // Each rank sums its part of the elements for all ranks: nobody else touches that part, so no second buffer is needed.
-  void sum(const LocalCall& call) {
+  void sum(const CollectiveCall& call) {
     const int64_t width = dtype_bytes(call.dtype), part = (call.count + size() - 1) / size();
     const int64_t first = std::min(rank_ * part, call.count), n = std::min(part, call.count - first), at = first * width;
     auto* total = static_cast<char*>(group_->call(0).data) + at;
@@ -110,8 +70,6 @@ class LocalCommunicator : public Communicator {
 
   std::shared_ptr<LocalGroup> group_;
   int rank_;
-  std::vector<Record> records_;
-  uint64_t issued_ = 0;
 };
 
 }  // namespace

@@ -10,7 +10,7 @@
 namespace zeroplan {
 namespace {
 
-std::string describe(const LocalCall& c) {
+std::string describe(const CollectiveCall& c) {
   switch (c.kind) {
     case CallKind::all_gather: return fmt::format("all_gather of shards of {} bytes", c.count);
     case CallKind::reduce_scatter:
@@ -23,7 +23,7 @@ std::string describe(const LocalCall& c) {
   return "barrier";
 }
 
-bool agree(const LocalCall& a, const LocalCall& b) {
+bool agree(const CollectiveCall& a, const CollectiveCall& b) {
   return a.kind == b.kind && a.count == b.count && a.dtype == b.dtype && a.contributors == b.contributors && a.fold == b.fold &&
          a.root == b.root;
 }
@@ -32,7 +32,7 @@ bool agree(const LocalCall& a, const LocalCall& b) {
 
 LocalGroup::LocalGroup(int size, std::chrono::milliseconds deadline) : size_(size), deadline_(deadline), calls_(size), arrivals_(size) {}
 
-void LocalGroup::meet(int rank, const LocalCall& call) {
+void LocalGroup::meet(int rank, const CollectiveCall& call) {
   std::unique_lock lock(mutex_);
   throw_if_aborted();
   calls_[rank] = call;

@@ -8,23 +8,9 @@
 #include <vector>
 
 #include "base/dtype.h"
-#include "runtime/comm/communicator.h"
+#include "runtime/comm/queued_communicator.h"
 
 namespace zeroplan {
-
-enum class CallKind : uint8_t { all_gather, reduce_scatter, all_reduce, broadcast, barrier };
-
-// What one rank asks for. `data` is what its peers read (all_reduce: and write).
-struct LocalCall {
-  CallKind kind{};
-  void* data = nullptr;
-  void* own = nullptr;  // all_gather: whole buffer; reduce_scatter: accumulator
-  int64_t count = 0;    // bytes or elements
-  DType dtype = DType::f32;
-  int contributors = 0;
-  Fold fold = Fold::onto;
-  int root = 0;
-};
 
 class LocalGroup {
  public:
@@ -32,11 +18,11 @@ class LocalGroup {
   int size() const { return size_; }
 
   // Returns when all ranks have posted; throws Error where they disagree, do not come in time, or the group was aborted.
-  void meet(int rank, const LocalCall& call);
+  void meet(int rank, const CollectiveCall& call);
   // Returns when all ranks have finished with the buffers of this call.
   void leave(int rank);
   // Valid between meet and leave.
-  const LocalCall& call(int rank) const { return calls_[rank]; }
+  const CollectiveCall& call(int rank) const { return calls_[rank]; }
   void abort(const std::string& reason);
 
  private:
@@ -50,7 +36,7 @@ class LocalGroup {
   const std::chrono::milliseconds deadline_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<LocalCall> calls_;
+  std::vector<CollectiveCall> calls_;
   std::vector<uint64_t> arrivals_;  // by rank; two per call
   int waiting_ = 0;
   uint64_t round_ = 0;

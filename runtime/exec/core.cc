@@ -43,7 +43,7 @@ int64_t Core::now_ns() const {
 
 void Core::run(const Job& job) {
   std::unique_lock lock(mutex_);
-  if (failure_) throw *failure_;
+  if (failure_) std::rethrow_exception(failure_);
   job_ = job;
   done_ = 0;
   ++jobs_;
@@ -53,7 +53,7 @@ void Core::run(const Job& job) {
   // The others stop at their next step. One that is stuck in foreign code is not waited for.
   const std::chrono::milliseconds grace(std::clamp<int64_t>(options.collective_deadline_ms, 500, 10000));
   if (!all_done()) finished_.wait_for(lock, grace, all_done);
-  if (failure_) throw *failure_;
+  if (failure_) std::rethrow_exception(failure_);
 }
 
 void Core::serve(Rank& rank) {
@@ -100,7 +100,7 @@ bool Core::wait_for_exit(std::chrono::milliseconds limit) {
 
 void Core::throw_if_failed() {
   std::lock_guard lock(mutex_);
-  if (failure_) throw *failure_;
+  if (failure_) std::rethrow_exception(failure_);
 }
 
 Rank& Core::rank_at(int number) {
@@ -145,12 +145,15 @@ void Core::fail(const ErrorContext& where, std::exception_ptr error) {
     ErrorContext known;
     try {
       std::rethrow_exception(error);
+    } catch (const PeerFailure&) {
+      failure_ = error;
     } catch (const Error& e) {
       known = e.context();
     } catch (...) {
     }
-    failure_ = std::make_unique<Error>(Error(reason, known).within(where));
-    what = failure_->what();
+    const Error own = Error(reason, known).within(where);
+    if (!failure_) failure_ = std::make_exception_ptr(own);
+    what = own.what();
     failed_.store(true, std::memory_order_release);
   }
   for (RankBackend& rank : backend_.ranks) {

@@ -75,7 +75,7 @@ class Core {
   uint64_t jobs_ = 0;
   int done_ = 0, exited_ = 0;
   std::atomic<bool> failed_{false};
-  std::unique_ptr<Error> failure_;
+  std::exception_ptr failure_;  // an Error with its place, or the PeerFailure of a rank elsewhere
 };
 
 // Thrown through a rank's job once some rank has failed; the failure itself is with the core.

@@ -1,4 +1,6 @@
 // What is particular to 16-bit operands: sums are made in float32, and leave it only where the node says so.
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include "graph/ops/halves.h"
@@ -56,6 +58,22 @@ TEST(Halves, SumsAreMadeInFloat) {
   expect_sum(OpKind::conv_grad_weight, {bf16({1, 1, 8}, kAddends), bf16({1, 1, 8}, kOnes)}, window);
 }
 
+// Casts round once, whatever they come from but for integers, which go by way of float.
+TEST(Halves, CastsRoundOnce) {
+  const double tie = 1 + 0x1p-11 + 0x1p-40;  // in float it would be half-way
+  for (const DType from : {DType::f32, DType::f64, DType::i64})
+    for (const DType to : {DType::f16, DType::bf16}) {
+      std::vector<double> values(70);
+      for (size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<double>(i)) * 999;
+      values[3] = tie;
+      values[4] = 1e30;
+      if (from == DType::i64) values[4] = 0x1p40;
+      const HostTensor x = HostTensor::of(from, {7, 10}, values);
+      EXPECT_TRUE(result(OpKind::cast, {x}, {{Attr::dtype, dtype_value(to)}}) == x.cast(to)) << dtype_name(from) << dtype_name(to);
+    }
+  EXPECT_EQ(HostTensor::of(DType::f64, {1}, std::vector<double>{tie}).cast(DType::f16).get(0), 1 + 0x1p-10);
+}
+
 // Each operand that a kernel cannot read itself has a copy in the workspace.
 TEST(Halves, CopiesAreCounted) {
   Graph graph;
@@ -63,7 +81,7 @@ TEST(Halves, CopiesAreCounted) {
   const auto input = [&](DType dtype, Shape shape) {
     return graph.add_value({.name = "x", .dtype = dtype, .shape = std::move(shape), .kind = ValueKind::input});
   };
-  const auto scratch = [&] { return workspace_bytes(graph, graph.nodes.back(), 1); };
+  const auto scratch = [&] { return workspace_bytes(graph, graph.nodes.back(), DeviceKind::cpu, 1); };
   build.add(OpKind::matmul, {input(DType::bf16, {5, 7}), input(DType::bf16, {7, 3})});
   EXPECT_EQ(scratch(), 256 + 128 + 128);  // 140, 84 and 60 bytes
   build.add(OpKind::matmul, {input(DType::bf16, {5, 7}), input(DType::bf16, {7, 3})}, in_float({}));

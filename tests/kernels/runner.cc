@@ -21,6 +21,7 @@ class Guarded {
     auto address = reinterpret_cast<uintptr_t>(storage_.data()) + kGuard;
     return reinterpret_cast<std::byte*>((address + 127) / 128 * 128);
   }
+  std::span<std::byte> memory() { return storage_; }
   bool intact() {
     const std::byte *begin = data(), *end = begin + bytes_;
     for (const std::byte& b : storage_) {
@@ -109,7 +110,7 @@ std::vector<HostTensor> run_case(const CaseGraph& built, RunOptions& options) {
     std::memcpy(outputs[output].data(), in[input].data, inputs[input].bytes.size());
     in[input].data = outputs[output].data();
   }
-  const int64_t scratch = workspace_bytes(built.graph, node, options.threads);
+  const int64_t scratch = workspace_bytes(built.graph, node, options.device, options.threads);
   Guarded workspace(scratch);
   KernelArgs args;
   args.inputs = in.data();
@@ -123,7 +124,14 @@ std::vector<HostTensor> run_case(const CaseGraph& built, RunOptions& options) {
   args.chain = &chain;
   args.threads = options.threads;
   const std::vector<LaidOut> before = inputs;
-  cpu_kernel(node.op, options.instruction_set)(args);
+  if (options.run) {
+    std::vector<std::span<std::byte>> memory{workspace.memory()};
+    for (LaidOut& input : inputs) memory.emplace_back(input.bytes);
+    for (Guarded& output : outputs) memory.push_back(output.memory());
+    options.run(node.op, args, memory);
+  } else {
+    cpu_kernel(node.op, options.instruction_set)(args);
+  }
   EXPECT_TRUE(workspace.intact()) << "wrote around its workspace";
   for (size_t i = 0; i < inputs.size(); ++i) EXPECT_TRUE(inputs[i].bytes == before[i].bytes) << "wrote to input " << i;
   std::vector<HostTensor> results;

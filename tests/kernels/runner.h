@@ -2,6 +2,7 @@
 // Runs one kernel on a case, in any layout that the op accepts, between guard bytes.
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,12 +14,17 @@ namespace zeroplan {
 // How an operand lies in memory.
 enum class MemoryLayout { contiguous, reversed_axes, padded_rows, every_other };
 
+// Runs a kernel somewhere: the memory that it may touch is in these host buffers, which operands and workspace point into.
+using RunKernel = std::function<void(OpKind op, KernelArgs& args, std::span<const std::span<std::byte>> memory)>;
+
 struct RunOptions {
-  std::string instruction_set;
+  std::string instruction_set;  // of the CPU
   int threads = 1;
   MemoryLayout layout = MemoryLayout::contiguous;    // of the operands that accept it
   std::optional<std::pair<int, int>> in_place = {};  // (output, input)
   int strided_inputs = 0;                            // out: how many operands took the layout
+  DeviceKind device = DeviceKind::cpu;
+  RunKernel run = {};  // none: the CPU kernel
 };
 
 // Sets that this machine has.

@@ -1,0 +1,36 @@
+#include "kernels/cuda/context.h"
+
+namespace zeroplan {
+
+CudaContext::CudaContext(cudaStream_t stream) : stream_(stream) {
+  int device = 0;
+  check_cuda(cudaGetDevice(&device), "cudaGetDevice");
+  check_cuda(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
+  check_cublas(cublasLtCreate(&blas_), "cublasLtCreate");
+  void* memory = nullptr;
+  check_cuda(cudaMalloc(&memory, sizeof(KernelFault)), "cudaMalloc");
+  fault_ = static_cast<KernelFault*>(memory);
+  check_cuda(cudaMemset(fault_, 0, sizeof(KernelFault)), "cudaMemset");
+}
+
+CudaContext::~CudaContext() {
+  if (dnn_ != nullptr) cudnnDestroy(dnn_);
+  cublasLtDestroy(blas_);
+  cudaFree(fault_);
+}
+
+cudnnHandle_t CudaContext::dnn() {
+  if (dnn_ != nullptr) return dnn_;
+  check_cudnn(cudnnCreate(&dnn_), "cudnnCreate");
+  check_cudnn(cudnnSetStream(dnn_, stream_), "cudnnSetStream");
+  return dnn_;
+}
+
+KernelFault CudaContext::take_fault() {
+  KernelFault found;
+  check_cuda(cudaMemcpy(&found, fault_, sizeof found, cudaMemcpyDeviceToHost), "cudaMemcpy");
+  if (found.kind != KernelFault::none) check_cuda(cudaMemset(fault_, 0, sizeof found), "cudaMemset");
+  return found;
+}
+
+}  // namespace zeroplan

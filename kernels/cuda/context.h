@@ -1,0 +1,38 @@
+#pragma once
+// What CUDA kernels need beside their operands: the stream that they are enqueued on, handles of the libraries, and a record for faults.
+#include <memory>
+
+#include "kernels/cuda/errors.h"
+#include "kernels/kernel.h"
+
+namespace zeroplan {
+
+class CudaContext : public KernelContext {
+ public:
+  // For kernels on `stream` of the current device. Allocates device memory: the fault record, and what the libraries keep.
+  explicit CudaContext(cudaStream_t stream);
+  ~CudaContext() override;
+  CudaContext(const CudaContext&) = delete;
+
+  KernelFault take_fault() override;
+
+  cudaStream_t stream() const { return stream_; }
+  cublasLtHandle_t blas() const { return blas_; }
+  cudnnHandle_t dnn();                           // made at the first call
+  KernelFault* fault() const { return fault_; }  // device memory
+  int multiprocessors() const { return multiprocessors_; }
+
+ private:
+  cudaStream_t stream_;
+  cublasLtHandle_t blas_ = nullptr;
+  cudnnHandle_t dnn_ = nullptr;
+  KernelFault* fault_ = nullptr;
+  int multiprocessors_ = 1;
+};
+
+inline CudaContext& context_of(const KernelArgs& args) { return static_cast<CudaContext&>(*args.context); }
+
+// The CUDA kernel of an op; nullptr for ops that have none.
+Kernel cuda_kernel(OpKind op);
+
+}  // namespace zeroplan
