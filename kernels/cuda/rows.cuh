@@ -1,6 +1,7 @@
 #pragma once
 // Contiguous rows, a block for each: its threads go over the columns, in packs where all rows lie on 16-byte borders. Folds go in an order
 // of the shape alone.
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/pack.cuh"
 #include "kernels/cuda/storage.cuh"
 
@@ -18,7 +19,7 @@ inline Rows rows_of(const TensorView& x, std::initializer_list<const void*> base
   rows.count = 1;
   for (int d = 0; d < x.rank - 1; ++d) rows.count *= x.dims[d];
   rows.packs = rows.columns * dtype_bytes(x.dtype) % 16 == 0;
-  for (const void* base : bases) rows.packs = rows.packs && takes_packs(base);
+  for (const void* base : bases) rows.packs = rows.packs && aligned(base);
   return rows;
 }
 
@@ -49,8 +50,8 @@ struct Columns {
   __device__ Values load(const T* row) const {
     Values values;
     if constexpr (kWidth > 1) {
-      const Pack<T> pack = load_pack(row + first);
-      for (int k = 0; k < kWidth; ++k) values.at[k] = widen(pack.at[k]);
+      const Pack<T> pack = *reinterpret_cast<const Pack<T>*>(row + first);
+      for (int k = 0; k < kWidth; ++k) values.at[k] = widen(pack.item[k]);
     } else {
       values.at[0] = widen(row[first]);
     }
@@ -59,8 +60,8 @@ struct Columns {
   __device__ void store(T* row, const Values& values) const {
     if constexpr (kWidth > 1) {
       Pack<T> pack;
-      for (int k = 0; k < kWidth; ++k) pack.at[k] = narrow<T>(values.at[k]);
-      store_pack(row + first, pack);
+      for (int k = 0; k < kWidth; ++k) pack.item[k] = narrow<T>(values.at[k]);
+      *reinterpret_cast<Pack<T>*>(row + first) = pack;
     } else {
       row[first] = narrow<T>(values.at[0]);
     }
@@ -70,7 +71,7 @@ struct Columns {
 // fn(Columns) for this thread's columns.
 template <typename T, typename Fn>
 __device__ inline void for_columns(const Rows& rows, const Fn& fn) {
-  constexpr int kPack = Pack<T>::kCount;
+  constexpr int kPack = Pack<T>::kItems;
   const int64_t thread = threadIdx.x, threads = blockDim.x;
   if (rows.packs) {
     for (int64_t i = thread * kPack; i < rows.columns; i += threads * kPack) fn(Columns<T, kPack>{i});
