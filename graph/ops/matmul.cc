@@ -1,4 +1,4 @@
-// matmul: a, b → y as NumPy's: batch axes broadcast, operands of rank 1 are a row (a) or a column (b).
+// matmul: a, b → y (dtype: f32 of 16-bit operands) as NumPy's: batch axes broadcast, operands of rank 1 are a row (a) or a column (b).
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -46,7 +46,7 @@ std::vector<OutputType> infer(const Graph& graph, const Node& node) {
   Shape shape = batch_of(p.y);
   if (a.shape.size() > 1) shape.push_back(p.m);
   if (b.shape.size() > 1) shape.push_back(p.n);
-  return {{a.dtype, shape}};
+  return {{sum_dtype(node, a.dtype), shape}};
 }
 
 void evaluate(const Node&, std::span<const HostTensor> in, std::span<HostTensor> out) {

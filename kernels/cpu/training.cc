@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "kernels/cpu/kernels.h"
+#include "kernels/cpu/strided_copy.h"
 #include "kernels/scalar/report_steps.h"
 
 namespace zeroplan::ZP_KERNEL_NAMESPACE {
@@ -27,7 +28,7 @@ void record_loss_kernel(const KernelArgs& args) {
 // output: the whole buffer of the unit; the inputs are the gradients inside it.
 void fill_padding_kernel(const KernelArgs& args) {
   const UnitArgs& unit = *args.unit;
-  visit_floating(args.outputs[0].dtype, [&](auto zero) {
+  visit_width(args.outputs[0].dtype, [&](auto zero) {
     auto* buffer = static_cast<decltype(zero)*>(args.outputs[0].data);
     int64_t filled = 0;
     for (int i = 0; i < unit.count; ++i) {
