@@ -15,6 +15,8 @@ int64_t dtype_bytes(DType dtype) {
 bool is_floating(DType dtype) { return dtype == DType::f32 || dtype == DType::f64 || is_half(dtype); }
 bool is_half(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; }
 
+DType wide_dtype(DType dtype) { return is_half(dtype) ? DType::f32 : dtype; }
+
 std::string_view dtype_name(DType dtype) {
   switch (dtype) {
     case DType::f32: return "f32";

@@ -15,7 +15,8 @@ inline constexpr DType kDTypes[] = {DType::f32, DType::f64, DType::i64, DType::i
 
 int64_t dtype_bytes(DType dtype);
 bool is_floating(DType dtype);
-bool is_half(DType dtype);  // floating point of 16 bits
+bool is_half(DType dtype);      // floating point of 16 bits
+DType wide_dtype(DType dtype);  // what such elements are computed and summed in: f32 for 16 bits, else the type itself
 std::string_view dtype_name(DType dtype);
 DType parse_dtype(std::string_view name);  // throws Error on an unknown name
 

@@ -8,7 +8,7 @@
 namespace zeroplan {
 
 // IEEE 754 binary16.
-inline uint16_t float16_bits(float value) {
+[[gnu::always_inline]] inline uint16_t float16_bits(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value), sign = bits >> 16 & 0x8000, size = bits & 0x7fffffff;
   const uint32_t normal = (size - 0x38000000 + 0xfff + (size >> 13 & 1)) >> 13;  // the exponent moved; a carry moves on into it
   // Below the normal numbers: 0.5 has the smallest step of a float16 as its last bit, so the addition rounds.
@@ -18,7 +18,7 @@ inline uint16_t float16_bits(float value) {
   return static_cast<uint16_t>(sign | (size > 0x7f800000 ? nan : finite));
 }
 
-inline float float16_value(uint16_t bits) {
+[[gnu::always_inline]] inline float float16_value(uint16_t bits) {
   const uint32_t sign = uint32_t{bits & 0x8000u} << 16, size = uint32_t{bits & 0x7fffu} << 13;
   const float small = std::bit_cast<float>(size + 0x38800000) - 0x1p-14f;  // counts steps of 2^-24 up from 2^-14
   const uint32_t normal = size + (size < 0x0f800000 ? 0x38000000 : 0x70000000);
@@ -26,16 +26,16 @@ inline float float16_value(uint16_t bits) {
 }
 
 // The upper half of a float.
-inline uint16_t bfloat16_bits(float value) {
+[[gnu::always_inline]] inline uint16_t bfloat16_bits(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16, nan = bits >> 16 | 0x40;
   return static_cast<uint16_t>((bits & 0x7fffffff) > 0x7f800000 ? nan : rounded);
 }
 
-inline float bfloat16_value(uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); }
+[[gnu::always_inline]] inline float bfloat16_value(uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); }
 
 // Rounded to odd: a second rounding, to a type of two bits less, gives what one rounding gives.
-inline float odd_float(double value) {
+[[gnu::always_inline]] inline float odd_float(double value) {
   const float nearest = static_cast<float>(value);
   if (std::isnan(value) || nearest == value) return nearest;
   uint32_t bits = std::bit_cast<uint32_t>(nearest);
@@ -46,17 +46,17 @@ inline float odd_float(double value) {
 struct Float16 {
   uint16_t bits = 0;
   Float16() = default;
-  explicit Float16(float value) : bits(float16_bits(value)) {}
-  explicit Float16(double value) : bits(float16_bits(odd_float(value))) {}
-  explicit operator float() const { return float16_value(bits); }
+  [[gnu::always_inline]] explicit Float16(float value) : bits(float16_bits(value)) {}
+  [[gnu::always_inline]] explicit Float16(double value) : bits(float16_bits(odd_float(value))) {}
+  [[gnu::always_inline]] explicit operator float() const { return float16_value(bits); }
 };
 
 struct BFloat16 {
   uint16_t bits = 0;
   BFloat16() = default;
-  explicit BFloat16(float value) : bits(bfloat16_bits(value)) {}
-  explicit BFloat16(double value) : bits(bfloat16_bits(odd_float(value))) {}
-  explicit operator float() const { return bfloat16_value(bits); }
+  [[gnu::always_inline]] explicit BFloat16(float value) : bits(bfloat16_bits(value)) {}
+  [[gnu::always_inline]] explicit BFloat16(double value) : bits(bfloat16_bits(odd_float(value))) {}
+  [[gnu::always_inline]] explicit operator float() const { return bfloat16_value(bits); }
 };
 
 static_assert(sizeof(Float16) == 2 && sizeof(BFloat16) == 2);

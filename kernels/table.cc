@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "base/error.h"
+#include "graph/ops/halves.h"
 #include "kernels/kernel.h"
 
 namespace zeroplan {
@@ -14,29 +15,46 @@ namespace zeroplan {
 #define ZP_KERNEL_OP(name) void name##_kernel(const KernelArgs&);
 namespace kernels_baseline {
 #include "graph/ops/ops.def"
-}
+void run_widened(const KernelArgs&, Kernel);
+}  // namespace kernels_baseline
 #define ZP_KERNEL_OP(name) void name##_kernel(const KernelArgs&);
 namespace kernels_avx2 {
 #include "graph/ops/ops.def"
-}
+void run_widened(const KernelArgs&, Kernel);
+}  // namespace kernels_avx2
 #define ZP_KERNEL_OP(name) void name##_kernel(const KernelArgs&);
 namespace kernels_avx512 {
 #include "graph/ops/ops.def"
-}
+void run_widened(const KernelArgs&, Kernel);
+}  // namespace kernels_avx512
 #undef ZP_OP
 
 namespace {
 
+bool has_halves(const TensorView* views, int count) {
+  return std::any_of(views, views + count, [](const TensorView& view) { return view.data != nullptr && is_half(view.dtype); });
+}
+
+// What the table holds of a kernel that knows no 16-bit operands.
+template <Kernel kKernel, void (*kWidened)(const KernelArgs&, Kernel)>
+void run_any(const KernelArgs& args) {
+  if (has_halves(args.inputs, args.input_count) || has_halves(args.outputs, args.output_count)) return kWidened(args, kKernel);
+  kKernel(args);
+}
+
+template <OpKind kOp, Kernel kKernel, void (*kWidened)(const KernelArgs&, Kernel)>
+constexpr Kernel kListed = reads_halves(kOp) ? kKernel : run_any<kKernel, kWidened>;
+
 #define ZP_OP(name) nullptr,
-#define ZP_KERNEL_OP(name) kernels_baseline::name##_kernel,
+#define ZP_KERNEL_OP(name) kListed<OpKind::name, kernels_baseline::name##_kernel, kernels_baseline::run_widened>,
 constexpr Kernel kBaseline[] = {
 #include "graph/ops/ops.def"
 };
-#define ZP_KERNEL_OP(name) kernels_avx2::name##_kernel,
+#define ZP_KERNEL_OP(name) kListed<OpKind::name, kernels_avx2::name##_kernel, kernels_avx2::run_widened>,
 constexpr Kernel kAvx2[] = {
 #include "graph/ops/ops.def"
 };
-#define ZP_KERNEL_OP(name) kernels_avx512::name##_kernel,
+#define ZP_KERNEL_OP(name) kListed<OpKind::name, kernels_avx512::name##_kernel, kernels_avx512::run_widened>,
 constexpr Kernel kAvx512[] = {
 #include "graph/ops/ops.def"
 };

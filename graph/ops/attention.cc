@@ -17,7 +17,7 @@ std::vector<OutputType> infer(const Graph& graph, const Node& node) {
   expect_inputs(node, 3, 4);
   const AttentionSizes s = check_attention(graph, node, 0, 3);
   const Value& q = graph.value(node.inputs[0]);
-  return {{q.dtype, q.shape}, {q.dtype, {s.batch, s.heads, s.queries}}};
+  return {{q.dtype, q.shape}, {wide_dtype(q.dtype), {s.batch, s.heads, s.queries}}};
 }
 
 double log_sum_exp(const std::vector<double>& scores) {
@@ -59,7 +59,7 @@ ValueId for_every_head(VjpContext& c, ValueId x, int64_t heads) {
 
 // What hides later keys, where the node is causal: 0 or -∞.
 ValueId causal_bias(VjpContext& c, int64_t queries, int64_t keys) {
-  HostTensor bias(c.build.dtype(c.input(0)), {queries, keys});
+  HostTensor bias(c.build.dtype(c.output(1)), {queries, keys});
   for (int64_t i = 0; i < bias.count(); ++i)
     if (i % keys > i / keys + keys - queries) bias.set(i, -std::numeric_limits<double>::infinity());
   return c.build.constant(std::move(bias));
@@ -68,20 +68,22 @@ ValueId causal_bias(VjpContext& c, int64_t queries, int64_t keys) {
 // p (dy·vᵀ - Σ dy·y) with the probabilities p = exp(scores - lse), which are built here in full: masks are rarely trained.
 ValueId mask_gradient(VjpContext& c) {
   const auto add = [&](OpKind op, ValueId a, ValueId b) { return c.build.add(op, {a, b}); };
-  const ValueId q = c.input(0), dy = c.output_gradient();
+  const DType dtype = c.build.dtype(c.output(1));
+  const auto wide = [&](ValueId x) { return c.build.cast(x, dtype); };
+  const ValueId q = wide(c.input(0)), dy = wide(c.output_gradient());
   const Shape s = c.build.shape(q);
   const int64_t keys = c.build.shape(c.input(1))[2];
-  const ValueId k = for_every_head(c, c.input(1), s[1]), v = for_every_head(c, c.input(2), s[1]);
-  const ValueId scale = c.build.scalar(c.node.attributes.get_double(Attr::scale), c.build.dtype(q));
-  ValueId scores = add(OpKind::add, add(OpKind::mul, add(OpKind::matmul, q, c.build.transpose_last_two(k)), scale), c.input(3));
+  const ValueId k = for_every_head(c, wide(c.input(1)), s[1]), v = for_every_head(c, wide(c.input(2)), s[1]);
+  const ValueId scale = c.build.scalar(c.node.attributes.get_double(Attr::scale), dtype);
+  ValueId scores = add(OpKind::add, add(OpKind::mul, add(OpKind::matmul, q, c.build.transpose_last_two(k)), scale), wide(c.input(3)));
   if (c.node.attributes.get_int(Attr::causal, 0)) scores = add(OpKind::add, scores, causal_bias(c, s[2], keys));
-  const ValueId lse = c.build.reshape(c.output(1), {s[0], s[1], s[2], 1}), none = c.build.scalar(0, c.build.dtype(q));
-  const ValueId hidden = add(OpKind::equal, lse, c.build.scalar(-std::numeric_limits<double>::infinity(), c.build.dtype(q)));
+  const ValueId lse = c.build.reshape(c.output(1), {s[0], s[1], s[2], 1}), none = c.build.scalar(0, dtype);
+  const ValueId hidden = add(OpKind::equal, lse, c.build.scalar(-std::numeric_limits<double>::infinity(), dtype));
   const ValueId p = c.build.add(OpKind::where, {hidden, none, c.build.add(OpKind::exp, {add(OpKind::sub, scores, lse)})});
   const Attributes over = {{Attr::axes, std::vector<int64_t>{3}}, {Attr::keepdims, int64_t{1}}};
-  const ValueId mean = c.build.add(OpKind::reduce_sum, {add(OpKind::mul, dy, c.output(0))}, over);
+  const ValueId mean = c.build.add(OpKind::reduce_sum, {add(OpKind::mul, dy, wide(c.output(0)))}, over);
   const ValueId slope = add(OpKind::sub, add(OpKind::matmul, dy, c.build.transpose_last_two(v)), mean);
-  return c.build.sum_to(add(OpKind::mul, p, slope), Shape(c.build.shape(c.input(3))));
+  return c.build.cast(c.build.sum_to(add(OpKind::mul, p, slope), Shape(c.build.shape(c.input(3)))), c.build.dtype(c.input(3)));
 }
 
 void vjp(VjpContext& c) {
@@ -104,7 +106,7 @@ bool accepts(const Graph&, const Node&, int input, const Shape& shape, const Str
 
 int64_t workspace(const Graph& graph, const Node& node, int threads) {
   const Value& q = graph.value(node.inputs[0]);
-  return attention_workspace(threads, q.shape[3], dtype_bytes(q.dtype));
+  return attention_workspace(threads, q.shape[3], dtype_bytes(wide_dtype(q.dtype)));
 }
 
 double flops(const Graph& graph, const Node& node) {

@@ -21,7 +21,7 @@ std::vector<OutputType> infer(const Graph& graph, const Node& node) {
   const Shape shapes[] = {q.shape, q.shape, {s.batch, s.heads, s.queries}};
   for (int i = 0; i < 3; ++i) {
     const Value& x = operand(graph, node, positions[i], names[i]);
-    expect_dtype(x, q.dtype, names[i]);
+    expect_dtype(x, i == 2 ? wide_dtype(q.dtype) : q.dtype, names[i]);
     expect_shape(x, shapes[i], names[i]);
   }
   return {{q.dtype, q.shape}, {q.dtype, k.shape}, {q.dtype, k.shape}};
@@ -76,7 +76,8 @@ bool accepts(const Graph&, const Node&, int input, const Shape& shape, const Str
 
 int64_t workspace(const Graph& graph, const Node& node, int threads) {
   const Value& q = graph.value(node.inputs[1]);
-  return attention_grad_workspace(threads, elements(q.shape) / std::max<int64_t>(1, q.shape[3]), q.shape[3], dtype_bytes(q.dtype));
+  return attention_grad_workspace(threads, elements(q.shape) / std::max<int64_t>(1, q.shape[3]), q.shape[3],
+                                  dtype_bytes(wide_dtype(q.dtype)));
 }
 
 double flops(const Graph& graph, const Node& node) {

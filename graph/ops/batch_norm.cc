@@ -10,7 +10,8 @@
 namespace zeroplan {
 namespace {
 
-const Value& check_operands(const Graph& graph, const Node& node, std::initializer_list<std::string_view> names, int per_channel) {
+const Value& check_operands(const Graph& graph, const Node& node, std::initializer_list<std::string_view> names, int per_channel,
+                            int statistics) {
   const int count = static_cast<int>(names.size());
   expect_inputs(node, count, count);
   node.attributes.get_double(Attr::epsilon);
@@ -19,20 +20,20 @@ const Value& check_operands(const Graph& graph, const Node& node, std::initializ
   if (zeroplan::elements(x.shape) == 0) throw Error("has no elements to take statistics of");
   for (int i = 1; i < count; ++i) {
     const Value& other = operand(graph, node, i, names.begin()[i]);
-    expect_dtype(other, x.dtype, names.begin()[i]);
+    expect_dtype(other, i < statistics ? x.dtype : wide_dtype(x.dtype), names.begin()[i]);
     expect_shape(other, i < per_channel ? x.shape : Shape{x.shape[1]}, names.begin()[i]);
   }
   return x;
 }
 
 std::vector<OutputType> infer(const Graph& graph, const Node& node) {
-  const Value& x = check_operands(graph, node, {"x", "gamma", "beta"}, 1);
+  const Value& x = check_operands(graph, node, {"x", "gamma", "beta"}, 1, 3);
   const Shape channels = {x.shape[1]};
-  return {{x.dtype, x.shape}, {x.dtype, channels}, {x.dtype, channels}};
+  return {{x.dtype, x.shape}, {wide_dtype(x.dtype), channels}, {wide_dtype(x.dtype), channels}};
 }
 
 std::vector<OutputType> infer_grad(const Graph& graph, const Node& node) {
-  const Value& dy = check_operands(graph, node, {"dy", "x", "gamma", "mean", "variance"}, 2);
+  const Value& dy = check_operands(graph, node, {"dy", "x", "gamma", "mean", "variance"}, 2, 3);
   const Shape channels = {dy.shape[1]};
   return {{dy.dtype, dy.shape}, {dy.dtype, channels}, {dy.dtype, channels}};
 }
@@ -69,21 +70,22 @@ ValueId per_channel(VjpContext& c, ValueId value, const Shape& x) {
 
 // What reaches x through the statistics: a share of the mean's gradient, and of the variance's by 2·(x - mean).
 ValueId statistics_gradient(VjpContext& c) {
-  const ValueId x = c.input(0);
-  const Shape shape = c.build.shape(x);
+  const DType dtype = c.build.dtype(c.output(1));
+  const Shape shape = c.build.shape(c.input(0));
   const double count = static_cast<double>(elements(shape)) / static_cast<double>(shape[1]);
   const auto share = [&](int output, double factor) {
-    const ValueId scale = c.build.scalar(factor / count, c.build.dtype(x));
+    const ValueId scale = c.build.scalar(factor / count, dtype);
     return per_channel(c, c.build.add(OpKind::mul, {c.output_gradient(output), scale}), shape);
   };
   ValueId sum = kNone;
   if (c.output_gradient(2) != kNone) {
-    const ValueId centred = c.build.add(OpKind::sub, {x, per_channel(c, c.output(1), shape)});
+    const ValueId centred = c.build.add(OpKind::sub, {c.build.cast(c.input(0), dtype), per_channel(c, c.output(1), shape)});
     sum = c.build.add(OpKind::mul, {centred, share(2, 2)});
   }
-  if (c.output_gradient(1) == kNone) return sum;
-  if (sum != kNone) return c.build.add(OpKind::add, {sum, share(1, 1)});
-  return c.build.add(OpKind::broadcast, {share(1, 1)}, {{Attr::shape, shape}});
+  if (c.output_gradient(1) != kNone)
+    sum =
+        sum == kNone ? c.build.add(OpKind::broadcast, {share(1, 1)}, {{Attr::shape, shape}}) : c.build.add(OpKind::add, {sum, share(1, 1)});
+  return sum == kNone ? kNone : c.build.cast(sum, c.build.dtype(c.input(0)));
 }
 
 void vjp(VjpContext& c) {

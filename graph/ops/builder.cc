@@ -62,6 +62,8 @@ ValueId Builder::reshape(ValueId x, const Shape& target) {
   return add(OpKind::reshape, {x}, {{Attr::shape, target}});
 }
 
+ValueId Builder::cast(ValueId x, DType to) { return dtype(x) == to ? x : add(OpKind::cast, {x}, {{Attr::dtype, dtype_value(to)}}); }
+
 ValueId Builder::transpose(ValueId x, const std::vector<int64_t>& permutation) {
   bool identity = permutation.size() == shape(x).size();
   for (size_t i = 0; identity && i < permutation.size(); ++i) identity = permutation[i] == static_cast<int64_t>(i);

@@ -26,6 +26,7 @@ class Builder {
 
   // Shorthands that return the operand itself where nothing changes.
   ValueId reshape(ValueId x, const Shape& shape);
+  ValueId cast(ValueId x, DType dtype);
   ValueId transpose(ValueId x, const std::vector<int64_t>& permutation);
   ValueId transpose_last_two(ValueId x);
   // Sums a gradient of the broadcast result down to the operand's shape.

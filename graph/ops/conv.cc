@@ -54,7 +54,8 @@ ConvTypes types_of(const Graph& graph, const Node& node) {
 std::vector<OutputType> infer(const Graph& graph, const Node& node) {
   const ConvTypes t = types_of(graph, node);
   const DType dtype = graph.value(node.inputs[0]).dtype;
-  return {{dtype, node.op == OpKind::conv ? t.y : node.op == OpKind::conv_grad_input ? t.x : t.w}};
+  if (node.op == OpKind::conv_grad_weight) return {{sum_dtype(node, dtype), t.w}};
+  return {{dtype, node.op == OpKind::conv ? t.y : t.x}};
 }
 
 ConvShape shape_of(const Node& node, const Shape& x, const Shape& w) {
@@ -127,7 +128,7 @@ void grad_weight_vjp(VjpContext& c) {
 }
 
 int64_t workspace(const Graph& graph, const Node& node, int threads) {
-  return conv_workspace_bytes(shape_of(graph, node), node.op, threads, dtype_bytes(graph.value(node.inputs[0]).dtype));
+  return conv_workspace_bytes(shape_of(graph, node), node.op, threads, dtype_bytes(wide_dtype(graph.value(node.inputs[0]).dtype)));
 }
 
 double flops(const Graph& graph, const Node& node) {

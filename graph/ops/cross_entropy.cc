@@ -26,7 +26,8 @@ const Value& check_logits(const Graph& graph, const Node& node, int first) {
 std::vector<OutputType> infer(const Graph& graph, const Node& node) {
   expect_inputs(node, 2, 2);
   const Value& logits = check_logits(graph, node, 0);
-  return {{logits.dtype, {}}, {logits.dtype, {}}, {logits.dtype, {logits.shape[0]}}};
+  const DType sums = wide_dtype(logits.dtype);
+  return {{sums, {}}, {sums, {}}, {sums, {logits.shape[0]}}};
 }
 
 bool ignored(const Node& node, int64_t label) {
@@ -66,8 +67,9 @@ void evaluate(const Node& node, std::span<const HostTensor> in, std::span<HostTe
 ValueId lse_gradient(VjpContext& c) {
   const int64_t rows = c.build.graph().value(c.input(0)).shape[0];
   const auto column = [&](ValueId x) { return c.build.add(OpKind::reshape, {x}, {{Attr::shape, std::vector<int64_t>{rows, 1}}}); };
-  const ValueId softmax = c.build.add(OpKind::exp, {c.build.add(OpKind::sub, {c.input(0), column(c.output(2))})});
-  return c.build.add(OpKind::mul, {softmax, column(c.output_gradient(2))});
+  const ValueId softmax =
+      c.build.add(OpKind::exp, {c.build.add(OpKind::sub, {c.build.cast(c.input(0), c.build.dtype(c.output(2))), column(c.output(2))})});
+  return c.build.cast(c.build.add(OpKind::mul, {softmax, column(c.output_gradient(2))}), c.build.dtype(c.input(0)));
 }
 
 // The weight depends on the labels alone, so its gradient is zero.
@@ -89,9 +91,9 @@ std::vector<OutputType> infer_grad(const Graph& graph, const Node& node) {
   const Value& logits = check_logits(graph, node, 1);
   const Value& lse = operand(graph, node, 3, "lse");
   expect_shape(seed, {}, "seed");
-  expect_dtype(seed, logits.dtype, "seed");
+  expect_dtype(seed, wide_dtype(logits.dtype), "seed");
   expect_shape(lse, {logits.shape[0]}, "lse");
-  expect_dtype(lse, logits.dtype, "lse");
+  expect_dtype(lse, wide_dtype(logits.dtype), "lse");
   return {{logits.dtype, logits.shape}};
 }
 
@@ -112,6 +114,8 @@ void evaluate_grad(const Node& node, std::span<const HostTensor> in, std::span<H
 
 int64_t workspace(const Graph& graph, const Node& node, int) { return cross_entropy_workspace(graph.value(node.inputs[0]).shape[0]); }
 
+int64_t cuda_workspace(const Graph& graph, const Node& node) { return workspace(graph, node, 1); }
+
 double flops(const Graph& graph, const Node& node) {
   const int logits = node.op == OpKind::cross_entropy ? 0 : 1;
   return 4.0 * static_cast<double>(elements(graph.value(node.inputs[logits]).shape));
@@ -125,6 +129,7 @@ OpDef cross_entropy_def() {
   def.vjp = vjp;
   def.evaluate = evaluate;
   def.workspace = workspace;
+  def.cuda_workspace = cuda_workspace;
   def.flops = flops;
   return def;
 }

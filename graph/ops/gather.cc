@@ -89,7 +89,7 @@ std::vector<OutputType> infer_gather_grad(const Graph& graph, const Node& node) 
   const Value& indices = integer_operand(graph, node, 1, "indices");
   const Shape& shape = node.attributes.get_ints(Attr::shape);
   expect_shape(dy, gathered_shape(node, shape, indices.shape), "dy");
-  return {{dy.dtype, shape}};
+  return {{sum_dtype(node, dy.dtype), shape}};
 }
 
 // Repeated indices add up in index order.

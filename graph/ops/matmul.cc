@@ -1,7 +1,8 @@
-// matmul: a, b → y as NumPy's: batch axes broadcast, operands of rank 1 are a row (a) or a column (b).
+// matmul: a, b → y (dtype: f32 of 16-bit operands) as NumPy's: batch axes broadcast, operands of rank 1 are a row (a) or a column (b).
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "graph/ops/cuda_workspace.h"
 #include "graph/ops/definitions.h"
 #include "graph/ops/indexing.h"
 #include "graph/ops/rules.h"
@@ -45,7 +46,7 @@ std::vector<OutputType> infer(const Graph& graph, const Node& node) {
   Shape shape = batch_of(p.y);
   if (a.shape.size() > 1) shape.push_back(p.m);
   if (b.shape.size() > 1) shape.push_back(p.n);
-  return {{a.dtype, shape}};
+  return {{sum_dtype(node, a.dtype), shape}};
 }
 
 void evaluate(const Node&, std::span<const HostTensor> in, std::span<HostTensor> out) {
@@ -124,6 +125,8 @@ double flops(const Graph& graph, const Node& node) {
   return 2.0 * static_cast<double>(elements(p.y)) * static_cast<double>(p.k);
 }
 
+int64_t cuda_workspace(const Graph& graph, const Node& node) { return product_workspace(elements(graph.value(node.outputs[0]).shape)); }
+
 }  // namespace
 
 OpDef matmul_def() {
@@ -132,6 +135,7 @@ OpDef matmul_def() {
   def.vjp = vjp;
   def.evaluate = evaluate;
   def.accepts = accepts;
+  def.cuda_workspace = cuda_workspace;
   def.flops = flops;
   return def;
 }

@@ -1,16 +1,21 @@
 #include "graph/ops/norm_rules.h"
 
+#include "graph/ops/cuda_workspace.h"
 #include "graph/ops/rules.h"
-#include "graph/ops/workspace.h"
 
 namespace zeroplan {
 namespace {
 
 int64_t grad_workspace(const Graph& graph, const Node& node, int) { return norm_grad_workspace(graph.value(node.inputs[0]).shape.back()); }
 
-void check_factor(const Graph& graph, const Node& node, int input, std::string_view name, const Value& like, const Shape& shape) {
+int64_t cuda_grad_workspace(const Graph& graph, const Node& node) {
+  const Value& dy = graph.value(node.inputs[0]);
+  return cuda_norm_grad_workspace(row_count(dy.shape), dy.shape.back(), dtype_bytes(wide_dtype(dy.dtype)));
+}
+
+void check_factor(const Graph& graph, const Node& node, int input, std::string_view name, DType dtype, const Shape& shape) {
   const Value& factor = operand(graph, node, input, name);
-  expect_dtype(factor, like.dtype, name);
+  expect_dtype(factor, dtype, name);
   expect_shape(factor, shape, name);
 }
 
@@ -28,7 +33,7 @@ const Value& check_norm_operands(const Graph& graph, const Node& node, std::init
   const Value& x = floating_operand(graph, node, 0, "x");
   expect_rank(x, 1, kMaxRank, "x");
   for (int i = 1; i < most; ++i)
-    if (i == 1 || has_input(node, i)) check_factor(graph, node, i, names.begin()[i - 1], x, {x.shape.back()});
+    if (i == 1 || has_input(node, i)) check_factor(graph, node, i, names.begin()[i - 1], x.dtype, {x.shape.back()});
   return x;
 }
 
@@ -37,9 +42,9 @@ const Value& check_norm_grad_operands(const Graph& graph, const Node& node, std:
   expect_inputs(node, count, count);
   const Value& dy = floating_operand(graph, node, 0, "dy");
   expect_rank(dy, 1, kMaxRank, "dy");
-  check_factor(graph, node, 1, "x", dy, dy.shape);
-  check_factor(graph, node, 2, "gamma", dy, {dy.shape.back()});
-  for (int i = 3; i < count; ++i) check_factor(graph, node, i, rows.begin()[i - 3], dy, row_shape(dy.shape));
+  check_factor(graph, node, 1, "x", dy.dtype, dy.shape);
+  check_factor(graph, node, 2, "gamma", dy.dtype, {dy.shape.back()});
+  for (int i = 3; i < count; ++i) check_factor(graph, node, i, rows.begin()[i - 3], wide_dtype(dy.dtype), row_shape(dy.shape));
   return dy;
 }
 
@@ -53,6 +58,7 @@ OpDef norm_def(double (*flops)(const Graph&, const Node&)) {
 OpDef norm_grad_def(double (*flops)(const Graph&, const Node&)) {
   OpDef def = norm_def(flops);
   def.workspace = grad_workspace;
+  def.cuda_workspace = cuda_grad_workspace;
   return def;
 }
 

@@ -153,7 +153,7 @@ void average_grad_vjp(VjpContext& c) { c.set(0, c.build.add(OpKind::average_pool
 // The gradient scaled by the size of its window.
 int64_t grad_workspace(const Graph& graph, const Node& node, int) {
   const Value& dy = graph.value(node.inputs[0]);
-  return workspace_round(elements(dy.shape) * dtype_bytes(dy.dtype));
+  return workspace_round(elements(dy.shape) * dtype_bytes(wide_dtype(dy.dtype)));
 }
 
 double flops(const Graph& graph, const Node& node) {

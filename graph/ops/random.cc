@@ -18,6 +18,7 @@ std::vector<OutputType> infer_random_uniform(const Graph&, const Node& node) {
     if (dim < 0) throw Error(fmt::format("shape {} has a negative dimension", to_string(shape)));
   const DType dtype = dtype_attribute(node.attributes);
   if (!is_floating(dtype)) throw Error("makes floating-point numbers only");
+  if (is_half(dtype)) throw Error("makes float32 and float64 alone, as numbers of 16 bits would be rounded to 1");
   return {{dtype, shape}};
 }
 

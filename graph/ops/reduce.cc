@@ -1,4 +1,5 @@
-// reduce_sum, reduce_mean, reduce_max, reduce_prod: x → y over `axes` (sorted, non-negative); kept as size 1 with keepdims.
+// reduce_sum, reduce_mean, reduce_max, reduce_prod: x → y over `axes` (sorted, non-negative); kept as size 1 with keepdims. dtype: sums and
+// means of 16-bit elements in f32.
 #include <algorithm>
 #include <cmath>
 
@@ -39,11 +40,13 @@ std::vector<OutputType> infer(const Graph& graph, const Node& node) {
   check_axes(node, x);
   const bool needs_one = node.op == OpKind::reduce_mean || node.op == OpKind::reduce_max;
   if (needs_one && elements(x.shape) == 0) throw Error(fmt::format("x '{}' has no elements", x.name));
-  if (keepdims(node)) return {{x.dtype, kept_shape(node, x.shape)}};
+  const bool sums = node.op == OpKind::reduce_sum || node.op == OpKind::reduce_mean;
+  const DType dtype = sums ? sum_dtype(node, x.dtype) : x.dtype;
+  if (keepdims(node)) return {{dtype, kept_shape(node, x.shape)}};
   Shape shape;
   for (size_t i = 0; i < x.shape.size(); ++i)
     if (!std::binary_search(axes_of(node).begin(), axes_of(node).end(), static_cast<int64_t>(i))) shape.push_back(x.shape[i]);
-  return {{x.dtype, shape}};
+  return {{dtype, shape}};
 }
 
 // The kept shape broadcasts to x's, so a broadcast index into it is the result's element.

@@ -11,7 +11,7 @@ namespace {
 
 std::vector<OutputType> infer(const Graph& graph, const Node& node) {
   const Value& x = check_norm_operands(graph, node, {"gamma"});
-  return {{x.dtype, x.shape}, {x.dtype, row_shape(x.shape)}};
+  return {{x.dtype, x.shape}, {wide_dtype(x.dtype), row_shape(x.shape)}};
 }
 
 void evaluate(const Node& node, std::span<const HostTensor> in, std::span<HostTensor> out) {

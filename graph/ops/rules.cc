@@ -22,6 +22,13 @@ const Value& operand(const Graph& graph, const Node& node, int i, std::string_vi
 const Value& floating_operand(const Graph& graph, const Node& node, int i, std::string_view what) {
   const Value& value = operand(graph, node, i, what);
   if (!is_floating(value.dtype))
+    throw Error(fmt::format("{} '{}' is {}; it must be floating-point: insert a cast", what, value.name, type_name(value.dtype)));
+  return value;
+}
+
+const Value& wide_operand(const Graph& graph, const Node& node, int i, std::string_view what) {
+  const Value& value = floating_operand(graph, node, i, what);
+  if (is_half(value.dtype))
     throw Error(fmt::format("{} '{}' is {}; it must be float32 or float64: insert a cast", what, value.name, type_name(value.dtype)));
   return value;
 }
@@ -56,6 +63,14 @@ void expect_rank(const Value& value, int least, int most, std::string_view what)
   if (rank >= least && rank <= most) return;
   const std::string wanted = least == most ? fmt::format("{}", least) : fmt::format("{} to {}", least, most);
   throw Error(fmt::format("{} '{}' has shape {}, expected rank {}", what, value.name, to_string(value.shape), wanted));
+}
+
+DType sum_dtype(const Node& node, DType operand) {
+  if (!node.attributes.has(Attr::dtype)) return operand;
+  const DType dtype = dtype_attribute(node.attributes);
+  if (dtype != operand && dtype != wide_dtype(operand))
+    throw Error(fmt::format("sums {} into {}; it can be {}", type_name(operand), type_name(dtype), type_name(wide_dtype(operand))));
+  return dtype;
 }
 
 int64_t axis_attribute(const Node& node, const Shape& shape) {

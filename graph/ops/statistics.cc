@@ -19,7 +19,7 @@ const Value& statistics_operand(const Graph& graph, const Node& node, int i) {
 
 std::vector<OutputType> infer_record_statistics(const Graph& graph, const Node& node) {
   expect_inputs(node, 3, 3);
-  const Value &mean = floating_operand(graph, node, 0, "mean"), &variance = floating_operand(graph, node, 1, "variance");
+  const Value &mean = wide_operand(graph, node, 0, "mean"), &variance = wide_operand(graph, node, 1, "variance");
   const Value& statistics = statistics_operand(graph, node, 2);
   expect_rank(mean, 1, 1, "mean");
   expect_dtype(variance, mean.dtype, "variance");
@@ -30,7 +30,7 @@ std::vector<OutputType> infer_record_statistics(const Graph& graph, const Node& 
 
 std::vector<OutputType> infer_fold_statistics(const Graph& graph, const Node& node) {
   expect_inputs(node, 3, 3);
-  const Value &weights = floating_operand(graph, node, 0, "weights"), &report = operand(graph, node, 2, "report");
+  const Value &weights = wide_operand(graph, node, 0, "weights"), &report = operand(graph, node, 2, "report");
   const Value& statistics = statistics_operand(graph, node, 1);
   expect_rank(weights, 1, 1, "weights");
   expect_dtype(report, DType::f64, "report");

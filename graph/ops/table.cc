@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "base/extent.h"
 #include "graph/ops/definitions.h"
+#include "graph/ops/halves.h"
 
 namespace zeroplan {
 
@@ -55,7 +57,12 @@ OpClass op_class(OpKind kind) { return kClasses[static_cast<size_t>(kind)]; }
 int64_t workspace_bytes(const Graph& graph, const Node& node, DeviceKind device, int threads) {
   const OpDef& def = op_def(node.op);
   if (device == DeviceKind::cuda) return def.cuda_workspace ? def.cuda_workspace(graph, node) : 0;
-  return def.workspace ? def.workspace(graph, node, threads) : 0;
+  int64_t bytes = def.workspace ? def.workspace(graph, node, threads) : 0;
+  if (reads_halves(node.op)) return bytes;
+  for (const auto* values : {&node.inputs, &node.outputs})
+    for (const ValueId id : *values)
+      if (id != kNone && is_half(graph.value(id).dtype)) bytes = checked_add(bytes, widened_bytes(elements(graph.value(id).shape)));
+  return bytes;
 }
 
 std::vector<OutputType> infer_node(const Graph& graph, const Node& node) {

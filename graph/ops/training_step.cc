@@ -28,7 +28,7 @@ const Unit& unit_of(const Graph& graph, const Node& node) {
 // sum, weight (optional), metrics → metrics'
 std::vector<OutputType> infer_record_loss(const Graph& graph, const Node& node) {
   expect_inputs(node, 3, 3);
-  expect_shape(floating_operand(graph, node, 0, "sum"), {}, "sum");
+  expect_shape(wide_operand(graph, node, 0, "sum"), {}, "sum");
   if (has_input(node, 1)) expect_shape(operand(graph, node, 1, "weight"), {}, "weight");
   return {type_of(vector_operand(graph, node, 2, "metrics", DType::f64))};
 }
@@ -66,7 +66,7 @@ std::vector<OutputType> infer_fold_metrics(const Graph& graph, const Node& node)
 // gradient shard, report, limbs → limbs'
 std::vector<OutputType> infer_grad_norm(const Graph& graph, const Node& node) {
   expect_inputs(node, 3, 3);
-  expect_rank(floating_operand(graph, node, 0, "gradient"), 1, 1, "gradient");
+  expect_rank(wide_operand(graph, node, 0, "gradient"), 1, 1, "gradient");
   vector_operand(graph, node, 1, "report", DType::f64);
   return {type_of(vector_operand(graph, node, 2, "limbs", DType::i64))};
 }

@@ -21,7 +21,8 @@ void run_single(OpKind op, const KernelArgs& args) {
   run_chain(chain, args.inputs, args.outputs[0], args.threads);
 }
 
-// Computed in the type of the operands; integers in 64 bits with sign, which holds all but uint64; boolean as float, which is exact for it.
+// Computed in the type of the operands; integers in 64 bits with sign, which holds all but uint64; boolean and 16-bit floating point as
+// float, which is exact for them.
 void run_elementwise_op(OpKind op, const KernelArgs& args) {
   const DType dtype = args.inputs[args.input_count - 1].dtype;  // where: not the condition
   switch (dtype) {
@@ -35,6 +36,8 @@ void run_elementwise_op(OpKind op, const KernelArgs& args) {
     case DType::u8: return run_single<int64_t>(op, args);
     case DType::u64: return run_single<uint64_t>(op, args);
     case DType::f32:
+    case DType::f16:
+    case DType::bf16:
     case DType::boolean: return run_single<float>(op, args);
   }
   unhandled_dtype(dtype);
@@ -64,7 +67,7 @@ void run_program(const KernelArgs& args) {
 }  // namespace
 
 void elementwise_kernel(const KernelArgs& args) {
-  visit_floating(args.outputs[0].dtype, [&](auto zero) { run_program<decltype(zero)>(args); });
+  visit_floating(wide_dtype(args.outputs[0].dtype), [&](auto zero) { run_program<decltype(zero)>(args); });
 }
 
 #define ZP_SINGLE(name) \

@@ -8,7 +8,10 @@ namespace zeroplan::ZP_KERNEL_NAMESPACE {
 #include "graph/ops/ops.def"
 #undef ZP_OP
 
-// Calls fn with a float or double zero. Kernels of floating-point ops exist in these two types; infer lets no other through.
+// Runs the kernel on copies in float32 of the 16-bit operands, which come first in the workspace (graph/ops/halves.h).
+void run_widened(const KernelArgs& args, Kernel kernel);
+
+// Calls fn with a float or double zero. Kernels of floating-point ops exist in these two types; 16-bit operands come here widened.
 template <typename Fn>
 inline void visit_floating(DType dtype, const Fn& fn) {
   switch (dtype) {

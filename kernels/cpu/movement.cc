@@ -65,7 +65,7 @@ void slice_grad_kernel(const KernelArgs& args) {
 
 void fill_kernel(const KernelArgs& args) {
   const double value = args.attributes->get_double(Attr::value);
-  visit_dtype(args.outputs[0].dtype, [&](auto zero) { fill_with(args.outputs[0], converted<decltype(zero)>(value), args.threads); });
+  visit_stored(args.outputs[0].dtype, [&](auto zero) { fill_with(args.outputs[0], stored_as<decltype(zero)>(value), args.threads); });
 }
 
 }  // namespace zeroplan::ZP_KERNEL_NAMESPACE

@@ -44,8 +44,8 @@ class Communicator {
   // full[r * bytes …] = shard of rank r. `shard` may be the rank's own part of `full`. NCCL: ncclAllGather.
   virtual void all_gather(const void* shard, void* full, int64_t shard_bytes, Stream& stream) = 0;
   // Ordered fold of the own shard: accumulator = ((accumulator + full of rank 0) + full of rank 1) + … over the first `contributors`
-  // ranks, element by element in `dtype`, no fused multiply-add. `full` holds size() × shard_elements elements. The accumulator is written
-  // also without contributors.
+  // ranks, element by element, no fused multiply-add. `full` holds size() × shard_elements elements of `dtype`, the accumulator elements of
+  // wide_dtype(dtype): f16 and bf16 are added up in f32. It is written also without contributors.
   virtual void reduce_scatter(const void* full, void* accumulator, int64_t shard_elements, DType dtype, int contributors, Fold fold,
                               Stream& stream) = 0;
   // data = sum over ranks in rank order, on every rank. f32, f64 or i64.

@@ -50,12 +50,12 @@ class LocalCommunicator : public QueuedCommunicator {
   }
 
   void reduce(const CollectiveCall& call) {
-    const int64_t width = dtype_bytes(call.dtype), block = kFoldBlock / width, shard = rank_ * call.count * width;
+    const int64_t width = dtype_bytes(call.dtype), wide = dtype_bytes(wide_dtype(call.dtype)), block = kFoldBlock / wide;
     for (int64_t first = 0; first < call.count; first += block) {
-      const int64_t n = std::min(block, call.count - first), at = first * width;
-      if (call.fold == Fold::from_zero) std::memset(static_cast<char*>(call.own) + at, 0, static_cast<size_t>(n * width));
-      for (int r = 0; r < call.contributors; ++r)
-        add_in_place(static_cast<char*>(call.own) + at, static_cast<const char*>(group_->call(r).data) + shard + at, n, call.dtype);
+      const int64_t n = std::min(block, call.count - first), at = (rank_ * call.count + first) * width;
+      char* own = static_cast<char*>(call.own) + first * wide;
+      if (call.fold == Fold::from_zero) std::memset(own, 0, static_cast<size_t>(n * wide));
+      for (int r = 0; r < call.contributors; ++r) add_in_place(own, static_cast<const char*>(group_->call(r).data) + at, n, call.dtype);
     }
   }
 

@@ -22,7 +22,7 @@ void QueuedCommunicator::reduce_scatter(const void* full, void* accumulator, int
                                         Stream& stream) {
   if (contributors < 0 || contributors > size())
     throw Error(fmt::format("reduce_scatter with {} contributors in a group of {} ranks", contributors, size()));
-  require_summable(dtype);
+  require_foldable(dtype);
   issue({.kind = CallKind::reduce_scatter,
          .data = const_cast<void*>(full),
          .own = accumulator,
@@ -49,6 +49,7 @@ void QueuedCommunicator::barrier(Stream& stream) { issue({.kind = CallKind::barr
 void QueuedCommunicator::issue(const CollectiveCall& call, Stream& stream) {
   Record& record = records_[issued_++ % kRecords];
   record = {this, call};
+  record.call.stream = &stream;
   stream.launch([](void* p) { static_cast<Record*>(p)->self->carry_out(static_cast<Record*>(p)->call); }, &record);
 }
 

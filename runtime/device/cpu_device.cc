@@ -65,6 +65,7 @@ class CpuDevice : public Device {
     }
     return memory;
   }
+  std::unique_ptr<DeviceMemory> alloc_host(int64_t bytes) override { return alloc(bytes); }
   std::unique_ptr<Stream> new_stream(StreamKind kind) override {
     if (kind == StreamKind::compute) return make_inline_stream(threads_);
     return make_worker_stream();

@@ -1,6 +1,7 @@
 // The compute stream: everything happens on the thread that issues it.
 #include <omp.h>
 
+#include <atomic>
 #include <cstring>
 #include <thread>
 
@@ -22,6 +23,10 @@ class InlineStream : public Stream {
   }
   void fill(void* to, int value, int64_t bytes) override {
     run([&] { std::memset(to, value, static_cast<size_t>(bytes)); });
+  }
+  void host_call(Task task, void* argument) override { launch(task, argument); }
+  void mark(uint32_t* word, uint32_t value) override {
+    run([&] { std::atomic_ref(*word).store(value, std::memory_order_release); });
   }
   void record(Event& event) override {
     auto& e = static_cast<CpuEvent&>(event);

@@ -1,4 +1,5 @@
 // A stream with a thread of its own that takes commands from a ring and sleeps when there are none.
+#include <atomic>
 #include <cstring>
 #include <thread>
 #include <vector>
@@ -9,12 +10,12 @@ namespace zeroplan {
 namespace {
 
 struct Command {
-  enum class Kind : uint8_t { task, copy, fill, record, wait } kind{};
+  enum class Kind : uint8_t { task, copy, fill, mark, record, wait } kind{};
   Stream::Task task = nullptr;
   void* to = nullptr;  // argument of a task
   const void* from = nullptr;
   int64_t bytes = 0;
-  int value = 0;
+  uint32_t value = 0;
   CpuEvent* event = nullptr;
   uint64_t occasion = 0;
 };
@@ -35,7 +36,11 @@ class WorkerStream : public Stream {
   void copy(void* to, const void* from, int64_t bytes) override {
     push({.kind = Command::Kind::copy, .to = to, .from = from, .bytes = bytes});
   }
-  void fill(void* to, int value, int64_t bytes) override { push({.kind = Command::Kind::fill, .to = to, .bytes = bytes, .value = value}); }
+  void fill(void* to, int value, int64_t bytes) override {
+    push({.kind = Command::Kind::fill, .to = to, .bytes = bytes, .value = static_cast<uint32_t>(value)});
+  }
+  void host_call(Task task, void* argument) override { launch(task, argument); }
+  void mark(uint32_t* word, uint32_t value) override { push({.kind = Command::Kind::mark, .to = word, .value = value}); }
   void record(Event& event) override {
     auto& e = static_cast<CpuEvent&>(event);
     push({.kind = Command::Kind::record, .event = &e, .occasion = e.issue()});
@@ -90,7 +95,8 @@ class WorkerStream : public Stream {
       switch (c.kind) {
         case Command::Kind::task: c.task(c.to); break;
         case Command::Kind::copy: std::memmove(c.to, c.from, static_cast<size_t>(c.bytes)); break;
-        case Command::Kind::fill: std::memset(c.to, c.value, static_cast<size_t>(c.bytes)); break;
+        case Command::Kind::fill: std::memset(c.to, static_cast<int>(c.value), static_cast<size_t>(c.bytes)); break;
+        case Command::Kind::mark: std::atomic_ref(*static_cast<uint32_t*>(c.to)).store(c.value, std::memory_order_release); break;
         case Command::Kind::wait: return c.event->await(c.occasion);
         case Command::Kind::record: break;
       }

@@ -20,6 +20,8 @@ struct RankBackend {
 struct Backend {
   std::vector<RankBackend> ranks;            // at least one, in the order of their numbers
   Kernel (*kernel_of)(OpKind) = cpu_kernel;  // nullptr for an op without a kernel
+  // What the kernels of a rank work with, given its compute stream; nullptr: nothing.
+  std::unique_ptr<KernelContext> (*new_context)(Stream& compute) = nullptr;
 };
 
 // All ranks of the plan as threads of this process, on the CPU. A collective that a rank does not join within `deadline` fails.

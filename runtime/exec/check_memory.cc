@@ -1,6 +1,8 @@
 // Check mode: which bytes do steps really touch?
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "base/checked.h"
@@ -12,27 +14,40 @@ namespace zeroplan {
 namespace {
 
 constexpr uint64_t kPattern = 0xC5A5'5A3C'96E1'7B2Du;  // no common number in any type
-constexpr unsigned char kCanary = 0xB7;
+constexpr uint64_t kCanary = 0xB7B7'B7B7'B7B7'B7B7u;
 
-void fill_pattern(const ArenaMemory& arena, int64_t begin, int64_t end) {
-  for (int64_t at = begin; at < end; at += 8)
-    std::memcpy(arena.data() + at, &kPattern, static_cast<size_t>(std::min<int64_t>(8, end - at)));
+// A block of memory as the host sees it.
+struct Block {
+  alignas(8) std::array<std::byte, kCanaryBytes> bytes;
+  Block() = default;
+  explicit Block(uint64_t pattern) {
+    for (size_t at = 0; at < bytes.size(); at += sizeof pattern) std::memcpy(bytes.data() + at, &pattern, sizeof pattern);
+  }
+};
+
+void fill_pattern(Rank& rank, const ArenaMemory& arena, int64_t begin, int64_t end) {
+  const Block block(kPattern);
+  for (int64_t at = begin; at < end; at += kCanaryBytes)
+    rank.write(arena.data() + at, block.bytes.data(), std::min(kCanaryBytes, end - at));
 }
 
 }  // namespace
 
 void fill_canaries(Rank& rank) {
-  for (ArenaMemory& arena : rank.arenas) std::memset(arena.data() + arena.bytes, kCanary, kCanaryBytes);
+  const Block block(kCanary);
+  for (ArenaMemory& arena : rank.arenas) rank.write(arena.data() + arena.bytes, block.bytes.data(), kCanaryBytes);
 }
 
-void check_canaries(const Rank& rank) {
+void check_canaries(Rank& rank) {
+  const Block whole(kCanary);
   for (int a = 0; a < kArenas; ++a) {
     const ArenaMemory& arena = rank.arenas[a];
-    const std::byte* canary = arena.data() + arena.bytes;
-    for (int64_t i = 0; i < kCanaryBytes; ++i)
-      if (canary[i] != std::byte{kCanary})
-        throw Error(fmt::format("a write past the end of the {} arena of {} bytes, at {} bytes behind it",
-                                arena_name(static_cast<Arena>(a)), arena.bytes, i));
+    Block found = whole;  // where the stream has failed nothing is read, and that failure counts
+    rank.read(arena.data() + arena.bytes, found.bytes.data(), kCanaryBytes);
+    const auto bad = std::mismatch(found.bytes.begin(), found.bytes.end(), whole.bytes.begin()).first;
+    if (bad != found.bytes.end())
+      throw Error(fmt::format("a write past the end of the {} arena of {} bytes, at {} bytes behind it", arena_name(static_cast<Arena>(a)),
+                              arena.bytes, bad - found.bytes.begin()));
   }
 }
 
@@ -41,18 +56,22 @@ void fill_transient(Rank& rank, Program next) {
   int64_t begin = 0;
   if (next == Program::update)
     for (const auto& [from, to] : rank.carried) {
-      fill_pattern(arena, begin, from);
+      fill_pattern(rank, arena, begin, from);
       begin = to;
     }
-  fill_pattern(arena, begin, arena.bytes);
+  fill_pattern(rank, arena, begin, arena.bytes);
 }
 
-int64_t touched_transient(const Rank& rank) {
+// Blocks from the end; arenas and the starts of carried tensors are aligned, so every block begins with the pattern's first byte.
+int64_t touched_transient(Rank& rank) {
   const ArenaMemory& arena = rank.arenas[static_cast<int>(Arena::transient)];
-  for (int64_t at = (arena.bytes - 1) / 8 * 8; at >= 0 && arena.bytes > 0; at -= 8) {
-    const int64_t n = std::min<int64_t>(8, arena.bytes - at);
-    if (std::memcmp(arena.data() + at, &kPattern, static_cast<size_t>(n)) != 0)
-      return std::min(arena.bytes, round_up(at + n, kArenaAlignment));
+  const Block whole(kPattern);
+  Block found;
+  for (int64_t first = (arena.bytes - 1) / kCanaryBytes * kCanaryBytes; first >= 0 && arena.bytes > 0; first -= kCanaryBytes) {
+    const int64_t n = std::min(kCanaryBytes, arena.bytes - first);
+    rank.read(arena.data() + first, found.bytes.data(), n);
+    for (int64_t at = n - 1; at >= 0; --at)
+      if (found.bytes[at] != whole.bytes[at]) return std::min(arena.bytes, round_up(first + at + 1, kArenaAlignment));
   }
   return 0;
 }

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "runtime/exec/rank_state.h"
+#include "runtime/exec/core.h"
 
 namespace zeroplan {
 namespace {
@@ -34,9 +34,8 @@ int64_t first_bad(const TensorView& view) {
 
 // Padding of weights may be poisoned, to show that nothing reads it: only the parameters are looked at.
 template <typename T>
-int64_t first_bad(const TensorView& view, const UnitArgs& unit) {
-  for (int i = 0; i < unit.count; ++i) {
-    const UnitExtent& p = unit.parameters[i];
+int64_t first_bad(const TensorView& view, const UnitArgs& unit, const std::vector<UnitExtent>& extents) {
+  for (const UnitExtent& p : extents) {
     const int64_t low = std::max(unit.first, p.offset), high = std::min(unit.first + unit.covered, p.offset + p.elements);
     if (low >= high) continue;
     const int64_t bad = first_bad(view.as<T>(), low - unit.first, high - low);
@@ -49,7 +48,8 @@ int64_t first_bad(const PreparedStep& s, const TensorView& view) {
   const bool flat = s.args.unit != nullptr && view.rank == 1 && view.dims[0] == s.unit.covered;
   return visit_dtype(view.dtype, [&](auto zero) -> int64_t {
     using T = decltype(zero);
-    if constexpr (std::is_floating_point_v<T>) return flat ? first_bad<T>(view, s.unit) : first_bad<T>(view);
+    if constexpr (std::is_floating_point_v<T>)
+      return flat ? first_bad<T>(view, s.unit, s.rank->core->extents[s.step->unit]) : first_bad<T>(view);
     return -1;
   });
 }
@@ -71,9 +71,16 @@ void check_outputs(const PreparedStep& s) {
   for (size_t i = 0; i < s.outputs.size(); ++i) {
     const TensorView& view = s.outputs[i];
     if (view.data == nullptr) continue;
-    const int64_t bad = first_bad(s, view);
-    if (bad < 0) continue;
     const PlanTensor& tensor = s.rank->plan->tensors[s.step->outputs[i].tensor];
+    TensorView seen = view;
+    std::vector<std::byte> copy;
+    if (!s.rank->host) {
+      copy.resize(static_cast<size_t>(tensor_span_bytes(tensor)));
+      s.rank->read(view.data, copy.data(), static_cast<int64_t>(copy.size()));
+      seen.data = copy.data();
+    }
+    const int64_t bad = first_bad(s, seen);
+    if (bad < 0) continue;
     throw Error(fmt::format("NaN or Inf in output {} ({}), element {}: the first op that made one", i, tensor.name, bad));
   }
 }

@@ -23,6 +23,7 @@ std::vector<std::vector<UnitExtent>> unit_extents(const Plan& plan) {
 
 Core::Core(std::vector<std::shared_ptr<const Plan>> plans, const WeightReader& weights, ExecutorOptions opts)
     : options(std::move(opts)), read_weights(weights), plans_(std::move(plans)), plan_(plans_[0].get()) {
+  if (!options.backend) options.backend = make_cpu_backend;
   backend_ = options.backend(plan(), std::chrono::milliseconds(options.collective_deadline_ms));
   if (plans_.size() == 1) plans_.resize(backend_.ranks.size(), plans_[0]);
   require_equal_plans(plans_, backend_.ranks);
@@ -33,7 +34,7 @@ Core::Core(std::vector<std::shared_ptr<const Plan>> plans, const WeightReader& w
     rank->core = this;
     rank->index = own.rank;
     rank->plan = plans_[ranks_.size() - 1].get();
-    prepare_rank(*rank, own, backend_.kernel_of);
+    prepare_rank(*rank, own, backend_);
   }
 }
 
@@ -57,6 +58,7 @@ void Core::run(const Job& job) {
 }
 
 void Core::serve(Rank& rank) {
+  rank.device->use();
   for (uint64_t seen = 0;;) {
     std::unique_lock lock(mutex_);
     posted_.wait(lock, [&] { return jobs_ != seen; });
@@ -113,7 +115,7 @@ std::string Core::where_is(int r) const {
   const auto local = std::find_if(ranks_.begin(), ranks_.end(), [&](const auto& rank) { return rank->index == r; });
   if (local == ranks_.end()) return fmt::format("rank {} is in another process", r);
   for (const Lane& lane : (*local)->lanes) {
-    const PreparedStep* s = lane.active.load(std::memory_order_acquire);
+    const PreparedStep* s = (*local)->active(lane);
     if (s == nullptr) continue;
     return fmt::format("rank {} is in {} step {} ({})", r, program_name(s->program), s->index, describe_step(plan(), *s->step));
   }

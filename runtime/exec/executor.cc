@@ -224,6 +224,7 @@ void Executor::set_decay(const std::vector<double>& multipliers) {
   for (size_t u = 0; u < p.units.size(); ++u)
     for (size_t i = 0; i < p.units[u].parameters.size(); ++i)
       impl_->core->extents[u][i].decay = multipliers[p.units[u].parameters[i].parameter];
+  for (int i = 0; i < impl_->core->local_ranks(); ++i) impl_->core->local_rank(i).upload_extents();
 }
 
 void Executor::request_stop() { impl_->core->stop.store(true); }

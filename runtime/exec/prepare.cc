@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "base/checked.h"
 #include "base/error.h"
@@ -12,12 +13,17 @@ namespace zeroplan {
 namespace {
 
 constexpr size_t kTraceEvents = 1 << 16;  // per stream, where one step has fewer
+constexpr int64_t kExtentsAt = 128;       // in Rank::tables; scalars come first
+static_assert(sizeof(RunScalars) <= kExtentsAt);
 
 void allocate(Rank& rank, Device& device, bool canaries) {
   for (int a = 0; a < kArenas; ++a) {
     rank.arenas[a].bytes = rank.plan->arena_bytes[a];
     rank.arenas[a].memory = device.alloc(rank.arenas[a].bytes + (canaries ? kCanaryBytes : 0));
   }
+  int64_t extents = 0;
+  for (const auto& unit : rank.core->extents) extents += static_cast<int64_t>(unit.size() * sizeof(UnitExtent));
+  rank.tables = device.alloc(kExtentsAt + extents);
 }
 
 // Which part of the unit's flat buffer operand 0 is.
@@ -31,13 +37,24 @@ void set_covered(const Rank& rank, const Step& step, UnitArgs& args) {
   args.covered = unit.shard_elements;
 }
 
+int64_t extents_before(const Rank& rank, int32_t unit) {
+  int64_t before = 0;
+  for (int32_t u = 0; u < unit; ++u) before += static_cast<int64_t>(rank.core->extents[u].size());
+  return before;
+}
+
+const UnitExtent* device_extents(const Rank& rank, int32_t unit) {
+  const auto* first = reinterpret_cast<const UnitExtent*>(static_cast<std::byte*>(rank.tables->data()) + kExtentsAt);
+  return first + extents_before(rank, unit);
+}
+
 void prepare_kernel(Rank& rank, PreparedStep& out, Kernel (*kernel_of)(OpKind)) {
   const Step& step = *out.step;
   for (const Operand& o : step.inputs) out.inputs.push_back(rank.view(o.tensor));
   for (const Operand& o : step.outputs) out.outputs.push_back(rank.view(o.tensor));
   if (step.unit != kNone) {
     const auto& extents = rank.core->extents[step.unit];
-    out.unit = {.parameters = extents.data(),
+    out.unit = {.parameters = device_extents(rank, step.unit),
                 .count = static_cast<int>(extents.size()),
                 .padded_elements = rank.plan->units[step.unit].padded_elements};
     set_covered(rank, step, out.unit);
@@ -91,6 +108,21 @@ void prepare_program(Rank& rank, Device& device, Kernel (*kernel_of)(OpKind), co
   }
 }
 
+// Runs of at least two kernels of the compute stream with waits at the first alone and a record at the last alone.
+void find_segments(Rank& rank, int program) {
+  auto& steps = rank.programs[program];
+  auto& segments = rank.segments[program];
+  for (size_t i = 0; i < steps.size();) {
+    size_t end = i;
+    const auto joins = [&](const PreparedStep& s) { return s.kernel != nullptr && (end == i || s.waits.empty()); };
+    while (end < steps.size() && joins(steps[end]))
+      if (steps[end++].records != nullptr) break;
+    if (end > i + 1) segments.push_back({static_cast<int>(i), static_cast<int>(end) - 1, nullptr});
+    i = std::max(end, i + 1);
+  }
+  for (Segment& segment : segments) steps[segment.first].segment = &segment;
+}
+
 // Kernel arguments point into the steps: only once those have their final place.
 void link_arguments(Rank& rank, PreparedStep& s) {
   s.args.inputs = s.inputs.data();
@@ -105,8 +137,10 @@ void link_arguments(Rank& rank, PreparedStep& s) {
   s.args.attributes = &s.step->attributes;
   s.args.chain = &s.chain;
   s.args.unit = s.step->unit == kNone ? nullptr : &s.unit;
-  s.args.scalars = &rank.scalars;
+  s.args.scalars = static_cast<const RunScalars*>(rank.tables->data());
   s.args.threads = rank.plan->header.threads;
+  s.args.context = rank.context.get();
+  s.args.place = s.index;
 }
 
 // Events of the steps that are asked for, of one at least.
@@ -123,6 +157,31 @@ size_t trace_events(const Rank& rank, int stream) {
   return std::max(events, kTraceEvents);
 }
 
+void prepare_lanes(Rank& rank, const RankBackend& own) {
+  rank.pinned = rank.device->alloc_host(kStreams * static_cast<int64_t>(sizeof(uint32_t)) +
+                                        (rank.host ? 0 : kArenaAlignment + rank.arenas[static_cast<int>(Arena::staging)].bytes));
+  rank.lanes[static_cast<int>(StreamKind::gather)].comm = own.gather.get();
+  rank.lanes[static_cast<int>(StreamKind::reduce)].comm = own.reduce.get();
+  for (int s = 0; s < kStreams; ++s) {
+    Lane& lane = rank.lanes[s];
+    lane.stream = rank.device->new_stream(static_cast<StreamKind>(s));
+    lane.progress = static_cast<uint32_t*>(rank.pinned->data()) + s;
+    *lane.progress = kIdle;
+    if (rank.core->options.trace) lane.trace.resize(trace_events(rank, s));
+  }
+}
+
+// Where the device is not the host, pinned memory repeats the staging arena.
+void prepare_inputs(Rank& rank) {
+  for (const PlanInput& input : rank.plan->inputs) {
+    rank.inputs.push_back(rank.view(input.tensor));
+    rank.host_inputs.push_back(rank.inputs.back());
+    if (!rank.host)
+      rank.host_inputs.back().data =
+          static_cast<std::byte*>(rank.pinned->data()) + kArenaAlignment + rank.plan->tensors[input.tensor].offset;
+  }
+}
+
 }  // namespace
 
 std::byte* Rank::address(const PlanTensor& tensor) const {
@@ -137,35 +196,48 @@ TensorView Rank::view(int32_t tensor) const {
   return make_view(address(t), t.dtype, t.shape, t.strides.size() == t.shape.size() ? t.strides : contiguous_strides(t.shape));
 }
 
+const PreparedStep* Rank::active(const Lane& lane) const {
+  const uint32_t word = std::atomic_ref(*lane.progress).load(std::memory_order_acquire);
+  return word == kIdle ? nullptr : &programs[(word >> 24) - 1][word & 0xffffff];
+}
+
 void Rank::read(const void* from, void* to, int64_t bytes) { write(to, from, bytes); }
 
 void Rank::write(void* to, const void* from, int64_t bytes) {
-  Stream& stream = *lanes[static_cast<int>(StreamKind::compute)].stream;
-  stream.copy(to, from, bytes);
-  stream.synchronize();
+  device->use();
+  compute().copy(to, from, bytes);
+  compute().synchronize();
 }
 
 void Rank::zero(int32_t tensor) {
   if (tensor == kNone) return;
-  Stream& stream = *lanes[static_cast<int>(StreamKind::compute)].stream;
-  stream.fill(address(plan->tensors[tensor]), 0, tensor_span_bytes(plan->tensors[tensor]));
-  stream.synchronize();
+  compute().fill(address(plan->tensors[tensor]), 0, tensor_span_bytes(plan->tensors[tensor]));
+  compute().synchronize();
 }
 
-void prepare_rank(Rank& rank, const RankBackend& backend, Kernel (*kernel_of)(OpKind)) {
-  Device& device = *backend.device;
-  allocate(rank, device, rank.core->options.check_memory);
+void Rank::upload_scalars() { compute().copy(tables->data(), &scalars, sizeof scalars); }
+
+void Rank::upload_extents() {
+  std::vector<UnitExtent> all;
+  for (const auto& extents : core->extents) all.insert(all.end(), extents.begin(), extents.end());
+  write(static_cast<std::byte*>(tables->data()) + kExtentsAt, all.data(), static_cast<int64_t>(all.size() * sizeof(UnitExtent)));
+}
+
+void prepare_rank(Rank& rank, const RankBackend& own, const Backend& backend) {
+  Device& device = *own.device;
+  device.use();
   rank.device = &device;
-  rank.lanes[static_cast<int>(StreamKind::gather)].comm = backend.gather.get();
-  rank.lanes[static_cast<int>(StreamKind::reduce)].comm = backend.reduce.get();
-  for (int s = 0; s < kStreams; ++s) {
-    rank.lanes[s].stream = device.new_stream(static_cast<StreamKind>(s));
-    if (rank.core->options.trace) rank.lanes[s].trace.resize(trace_events(rank, s));
-  }
-  for (const PlanProgram& program : rank.plan->programs) prepare_program(rank, device, kernel_of, program);
+  rank.host = device.properties().host;
+  allocate(rank, device, rank.core->options.check_memory);
+  prepare_lanes(rank, own);
+  if (backend.new_context) rank.context = backend.new_context(rank.compute());
+  for (const PlanProgram& program : rank.plan->programs) prepare_program(rank, device, backend.kernel_of, program);
   for (auto& steps : rank.programs)
     for (PreparedStep& s : steps) link_arguments(rank, s);
-  for (const PlanInput& input : rank.plan->inputs) rank.inputs.push_back(rank.view(input.tensor));
+  if (!rank.host && rank.core->options.cuda_graph && !observed(rank))
+    for (int p = 0; p < kPrograms; ++p) find_segments(rank, p);
+  prepare_inputs(rank);
+  rank.upload_extents();
   rank.positions.resize(static_cast<size_t>(samples_per_micro_batch(*rank.plan)));
   rank.counts.resize(rank.positions.size());
   for (int32_t t : carried_tensors(*rank.plan)) {

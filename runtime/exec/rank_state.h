@@ -15,6 +15,7 @@ namespace zeroplan {
 class Core;
 struct Rank;
 struct Lane;
+struct Segment;
 
 // A step as the loop runs it. Never changes after preparation.
 struct PreparedStep {
@@ -37,13 +38,27 @@ struct PreparedStep {
   int64_t count = 0;
   DType dtype{};
   Fold fold = Fold::onto;
+  Segment* segment = nullptr;  // that begins here
 };
 
-// A stream and what its thread knows. Written by that thread alone, but for `active`.
+// Steps of the compute stream that follow each other without a wait or a record inside: issued one by one in a program's first run, kept
+// in the second, and issued as a whole from then on. Where ranks are idle they are left out like their steps.
+struct Segment {
+  int first = 0, last = 0;  // in the program
+  std::unique_ptr<Recording> recording;
+};
+
+// How far a stream has come, in one word that any thread may read. Where kernels are not the host's own code, only collectives are noted.
+inline constexpr uint32_t kIdle = 0;
+inline uint32_t progress_of(Program program, int index) {
+  return (static_cast<uint32_t>(program) + 1) << 24 | static_cast<uint32_t>(index);
+}
+
+// A stream and what its thread knows. Written by that thread alone.
 struct Lane {
   std::unique_ptr<Stream> stream;
   Communicator* comm = nullptr;
-  std::atomic<const PreparedStep*> active{nullptr};  // begun and not finished
+  uint32_t* progress = nullptr;  // host memory: progress_of the step begun and not finished, or kIdle
   int64_t begin_ns = 0;
   int64_t compute_ns = 0;         // kernels
   std::vector<TraceEvent> trace;  // preallocated; the first `traced` are valid
@@ -68,38 +83,49 @@ struct Rank {
   int index = 0;  // among all ranks of the plan
   const Plan* plan = nullptr;
   Device* device = nullptr;
+  bool host = true;  // DeviceProperties::host
   std::array<ArenaMemory, kArenas> arenas;
+  std::unique_ptr<DeviceMemory> tables;              // what kernels read beside operands: RunScalars, then the extents of each unit
+  std::unique_ptr<DeviceMemory> pinned;              // progress words, then where the device is not the host: inputs on their way
   std::vector<std::pair<int64_t, int64_t>> carried;  // bytes of the transient arena that live from micro_step to update, by address
   std::array<Lane, kStreams> lanes;
   std::array<std::vector<PreparedStep>, kPrograms> programs;
+  std::array<bool, kPrograms> warm{};                    // the program has run
+  std::array<std::vector<Segment>, kPrograms> segments;  // destroyed before streams and communicators
   std::vector<std::unique_ptr<Event>> events;
-  std::vector<TensorView> inputs;  // by plan input
-  std::vector<int64_t> positions;  // samples of a micro-batch that is not full, completed
-  std::vector<uint8_t> counts;     // 1 for those that count
-  RunScalars scalars;              // of this rank's micro-batch
+  std::vector<TensorView> inputs;          // by plan input
+  std::vector<TensorView> host_inputs;     // where data is read to: the inputs themselves, or pinned memory
+  std::unique_ptr<KernelContext> context;  // after the streams: it uses one
+  std::vector<int64_t> positions;          // samples of a micro-batch that is not full, completed
+  std::vector<uint8_t> counts;             // 1 for those that count
+  RunScalars scalars;                      // of this rank's micro-batch
   const PreparedStep* issuing = nullptr;
   int64_t exposed_ns = 0, data_ns = 0, step_ns = 0;
   int64_t high_water = 0;  // of the transient arena, check mode
 
+  Stream& compute() { return *lanes[static_cast<int>(StreamKind::compute)].stream; }
+  const PreparedStep* active(const Lane& lane) const;  // nullptr: none
   std::byte* address(const PlanTensor& tensor) const;
   TensorView view(int32_t tensor) const;  // data == nullptr for kNone
 
-  // The host's way to a tensor's bytes, while the rank runs nothing else: through the compute stream, done on return.
+  // The host's way to the device's bytes, while the compute stream does nothing else: through that stream, done on return.
   void read(const void* from, void* to, int64_t bytes);
   void write(void* to, const void* from, int64_t bytes);
   void zero(int32_t tensor);  // kNone: nothing
+  void upload_scalars();      // `scalars`, before a program
+  void upload_extents();      // Core::extents
 };
 
 // Allocates the arenas and resolves every step (prepare.cc).
-void prepare_rank(Rank& rank, const RankBackend& backend, Kernel (*kernel_of)(OpKind));
+void prepare_rank(Rank& rank, const RankBackend& own, const Backend& backend);
 
 // Check modes (check_memory.cc, check_values.cc).
 inline constexpr int64_t kCanaryBytes = 4096;
 void fill_canaries(Rank& rank);
-void check_canaries(const Rank& rank);                              // throws Error naming the arena
+void check_canaries(Rank& rank);                                    // throws Error naming the arena
 void fill_transient(Rank& rank, Program next);                      // all bytes that hold nothing when the program starts
-int64_t touched_transient(const Rank& rank);                        // bytes up to the highest one written since fill_transient
+int64_t touched_transient(Rank& rank);                              // bytes up to the highest one written since fill_transient
 void check_outputs(const PreparedStep& step);                       // throws Error naming the first NaN or Inf
-void check_input(const TensorView& view, const std::string& name);  // NaN alone; contiguous
+void check_input(const TensorView& view, const std::string& name);  // NaN alone; contiguous, of the host
 
 }  // namespace zeroplan

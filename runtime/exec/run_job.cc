@@ -40,8 +40,11 @@ void read_inputs(Rank& rank, const Job& job, Program program, int64_t micro_batc
       continue;
     }
     try {
-      job.data->read(static_cast<int>(i), samples.first, static_cast<int64_t>(rank.positions.size()), samples.order, rank.inputs[i]);
-      if (rank.core->options.check_nan) check_input(rank.inputs[i], rank.plan->inputs[i].name);
+      job.data->read(static_cast<int>(i), samples.first, static_cast<int64_t>(rank.positions.size()), samples.order, rank.host_inputs[i]);
+      if (rank.core->options.check_nan) check_input(rank.host_inputs[i], rank.plan->inputs[i].name);
+      if (!rank.host)
+        rank.compute().copy(rank.inputs[i].data, rank.host_inputs[i].data,
+                            tensor_span_bytes(rank.plan->tensors[rank.plan->inputs[i].tensor]));
     } catch (...) {
       ErrorContext place{.rank = rank.index,
                          .step = rank.scalars.step,

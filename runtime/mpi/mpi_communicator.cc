@@ -81,7 +81,7 @@ void MpiCommunicator::gather(const CollectiveCall& call) {
 
 // Piece by piece: what fits the scratch of one peer.
 void MpiCommunicator::reduce(const CollectiveCall& call) {
-  const int64_t width = dtype_bytes(call.dtype), piece = slot_bytes_ / width;
+  const int64_t width = dtype_bytes(call.dtype), wide = dtype_bytes(wide_dtype(call.dtype)), piece = slot_bytes_ / width;
   const auto* full = static_cast<const char*>(call.data);
   for (int64_t first = 0; first < call.count; first += piece) {
     const int64_t n = std::min(piece, call.count - first);
@@ -91,8 +91,8 @@ void MpiCommunicator::reduce(const CollectiveCall& call) {
       if (peer < call.contributors) requests_.receive(slot(peer), n * width, peer);
       if (rank() < call.contributors) requests_.send(full + (peer * call.count + first) * width, n * width, peer);
     }
-    char* to = static_cast<char*>(call.own) + first * width;
-    if (call.fold == Fold::from_zero) std::memset(to, 0, static_cast<size_t>(n * width));
+    char* to = static_cast<char*>(call.own) + first * wide;
+    if (call.fold == Fold::from_zero) std::memset(to, 0, static_cast<size_t>(n * wide));
     for (int r = 0; r < call.contributors; ++r) {
       if (r != rank()) wait_until([&] { return requests_.done_with(r); });
       add_in_place(to, r == rank() ? full + (r * call.count + first) * width : slot(r), n, call.dtype);

@@ -245,7 +245,8 @@ void check_types(VerifyContext& context, const PlanProgram& program, int index) 
       context.fail("types", program, index,
                    fmt::format("{} does not read {} through strides", op_name(step.op), context.tensor_name(step.inputs[i].tensor)));
   }
-  const int64_t needed = def.workspace ? def.workspace(lone.graph, lone.node, plan.header.threads) : 0;
+  const DeviceKind device = plan.header.device == device_kind_name(DeviceKind::cuda) ? DeviceKind::cuda : DeviceKind::cpu;
+  const int64_t needed = workspace_bytes(lone.graph, lone.node, device, plan.header.threads);
   const int64_t given =
       step.workspace.tensor == kNone ? 0 : context.ranges[step.workspace.tensor][1] - context.ranges[step.workspace.tensor][0];
   if (given < needed)

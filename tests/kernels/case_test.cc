@@ -8,6 +8,7 @@ namespace zeroplan {
 namespace {
 
 constexpr uint64_t kSeed = 7;
+constexpr DType kPrecisions[] = {DType::f32, DType::f64, DType::f16, DType::bf16};
 
 class KernelCase : public testing::TestWithParam<OpCase> {
  protected:
@@ -18,7 +19,7 @@ class KernelCase : public testing::TestWithParam<OpCase> {
 };
 
 TEST_P(KernelCase, MatchesReferenceOnEveryInstructionSet) {
-  for (const DType precision : {DType::f32, DType::f64}) {
+  for (const DType precision : kPrecisions) {
     const CaseGraph built = build_case(GetParam(), precision, kSeed);
     const std::vector<HostTensor> want = reference_outputs(built);
     std::vector<HostTensor> first;
@@ -27,13 +28,13 @@ TEST_P(KernelCase, MatchesReferenceOnEveryInstructionSet) {
       const std::vector<HostTensor> got = run(built, {set});
       expect_all_close(got, want, tolerance_of(built));
       if (first.empty()) first = got;
-      expect_all_close(got, first, precision == DType::f32 ? 1e-6 * (tolerance_of(built) > 2e-6 ? 4 : 1) : 1e-13);
+      expect_all_close(got, first, precision == DType::f64 ? 1e-13 : 1e-6 * (tolerance_of(built) > 2e-6 ? 4 : 1));
     }
   }
 }
 
 TEST_P(KernelCase, TakesEveryLayoutThatIsAccepted) {
-  for (const DType precision : {DType::f32, DType::f64}) {
+  for (const DType precision : kPrecisions) {
     const CaseGraph built = build_case(GetParam(), precision, kSeed);
     const std::vector<HostTensor> want = reference_outputs(built);
     for (const MemoryLayout layout : {MemoryLayout::reversed_axes, MemoryLayout::padded_rows, MemoryLayout::every_other}) {
@@ -46,7 +47,7 @@ TEST_P(KernelCase, TakesEveryLayoutThatIsAccepted) {
 }
 
 TEST_P(KernelCase, InPlaceGivesTheSameBits) {
-  for (const DType precision : {DType::f32, DType::f64}) {
+  for (const DType precision : kPrecisions) {
     const CaseGraph built = build_case(GetParam(), precision, kSeed);
     const std::vector<HostTensor> apart = run(built, {cpu_instruction_set()});
     for (const auto& [output, input] : op_def(GetParam().op).in_place) {
@@ -60,7 +61,7 @@ TEST_P(KernelCase, InPlaceGivesTheSameBits) {
 }
 
 TEST_P(KernelCase, ThreadsGiveTheSameBits) {
-  for (const DType precision : {DType::f32, DType::f64}) {
+  for (const DType precision : kPrecisions) {
     const CaseGraph built = build_case(GetParam(), precision, kSeed);
     const std::vector<HostTensor> one = run(built, {cpu_instruction_set(), 1}), two = run(built, {cpu_instruction_set(), 2});
     // Products are the library's: equal bits hold for an equal number of threads.

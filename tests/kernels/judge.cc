@@ -6,6 +6,9 @@
 
 namespace zeroplan {
 
+// Steps between neighbouring numbers of 16 bits, of the number itself: what may lie between two roundings of nearly the same.
+static double step_of(DType dtype) { return dtype == DType::f16 ? 0x1p-10 : dtype == DType::bf16 ? 0x1p-7 : 0; }
+
 // Of the largest magnitude in a tensor, or of 1.
 double tolerance(OpKind op, DType dtype) {
   if (dtype == DType::f64) return 2e-12;
@@ -35,7 +38,8 @@ static void expect_close(const HostTensor& got, const HostTensor& want, double t
     if (!std::isfinite(w) || !is_floating(want.dtype())) {
       ASSERT_TRUE(g == w || (std::isnan(g) && std::isnan(w))) << "element " << i << ": " << g << " is not " << w;
     } else {
-      ASSERT_LE(std::fabs(g - w), tolerance * std::max(1.0, std::fabs(w))) << "element " << i << ": " << g << " is not " << w;
+      ASSERT_LE(std::fabs(g - w), tolerance * std::max(1.0, std::fabs(w)) + step_of(want.dtype()) * std::fabs(w))
+          << "element " << i << ": " << g << " is not " << w;
     }
   }
 }

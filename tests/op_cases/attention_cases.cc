@@ -17,9 +17,9 @@ TensorSpec holes() {
 }  // namespace
 
 CaseList attention_cases() {
-  const TensorSpec q = real({2, 4, 4, 3}), kv = real({2, 2, 4, 3}), lse = real({2, 4, 4}, 2, 3);
+  const TensorSpec q = real({2, 4, 4, 3}), kv = real({2, 2, 4, 3}), lse = wide(real({2, 4, 4}, 2, 3));
   const TensorSpec mask = no_gradient(real({2, 1, 1, 4}));
-  const TensorSpec long_q = real({1, 2, 70, 16}), long_kv = real({1, 2, 131, 16}), long_lse = real({1, 2, 70}, 4, 5);
+  const TensorSpec long_q = real({1, 2, 70, 16}), long_kv = real({1, 2, 131, 16}), long_lse = wide(real({1, 2, 70}, 4, 5));
   CaseList cases = {
       {"attention", OpKind::attention, {real({2, 2, 3, 4}), real({2, 2, 5, 4}), real({2, 2, 5, 4})}, scaled(0.5, 0), true},
       {"attention_grouped_causal", OpKind::attention, {q, kv, kv}, scaled(0.7, 1), true},

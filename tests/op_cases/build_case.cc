@@ -37,7 +37,8 @@ CaseGraph build_case(const OpCase& op_case, DType precision, uint64_t seed) {
       operands.push_back(kNone);
       continue;
     }
-    HostTensor contents = random_tensor(spec, spec.dtype == DType::f32 ? precision : spec.dtype, random);
+    const DType floating = spec.wide ? wide_dtype(precision) : precision;
+    HostTensor contents = random_tensor(spec, spec.dtype == DType::f32 ? floating : spec.dtype, random);
     Value value;
     value.name = "in" + std::to_string(i);
     value.dtype = contents.dtype();

@@ -34,6 +34,10 @@ inline TensorSpec no_gradient(TensorSpec spec) {
   spec.gradient = false;
   return spec;
 }
+inline TensorSpec wide(TensorSpec spec) {
+  spec.wide = true;
+  return spec;
+}
 inline TensorSpec absent() { return {.absent = true}; }
 
 }  // namespace zeroplan

@@ -17,6 +17,7 @@ struct TensorSpec {
   bool gradient = true;             // floating inputs of a differentiable case: is the gradient checked?
   bool constant = false;            // is a constant of the graph rather than an input
   bool absent = false;              // optional operand left out
+  bool wide = false;                // stays float32 where the precision has 16 bits: statistics, and what is computed with sums
 };
 
 struct OpCase {

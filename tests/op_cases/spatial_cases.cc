@@ -125,10 +125,10 @@ CaseList spatial_cases() {
   cases.push_back({"batch_norm", OpKind::batch_norm, {x, channels, real({4})}, epsilon, true});
   cases.push_back({"batch_norm_rows", OpKind::batch_norm, {real({6, 4}), channels, real({4})}, epsilon, true});
   cases.push_back({"batch_norm_offset", OpKind::batch_norm, {real({3, 5, 11, 9}, 10, 11), real({5}), real({5})}, epsilon});
-  cases.push_back({"batch_norm_grad", OpKind::batch_norm_grad, {x, x, channels, real({4}), channels}, epsilon});
+  cases.push_back({"batch_norm_grad", OpKind::batch_norm_grad, {x, x, channels, wide(real({4})), wide(channels)}, epsilon});
   cases.push_back({"batch_norm_grad_large",
                    OpKind::batch_norm_grad,
-                   {real({3, 5, 11, 9}), real({3, 5, 11, 9}), real({5}), real({5}), real({5}, 0.5, 2)},
+                   {real({3, 5, 11, 9}), real({3, 5, 11, 9}), real({5}), wide(real({5})), wide(real({5}, 0.5, 2))},
                    epsilon});
   return cases;
 }

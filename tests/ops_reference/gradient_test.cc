@@ -105,6 +105,33 @@ TEST_P(GradientTest, MatchesCentralDifferences) {
   }
 }
 
+// In 16 bits: each gradient has its operand's type, and is that of the same numbers in double, but for the roundings on the way.
+TEST_P(GradientTest, AgreesIn16Bits) {
+  const OpCase& op_case = GetParam();
+  for (const DType half : {DType::f16, DType::bf16}) {
+    const CaseGraph built = build_case(op_case, half, 7);
+    CaseGraph exact = build_case(op_case, DType::f64, 7);
+    for (auto& [id, tensor] : exact.values)
+      if (is_floating(tensor.dtype())) tensor = built.values.at(id).cast(DType::f64);
+    const Seeds seeds = make_seeds(op_case, reference_outputs(built));
+    Seeds exact_seeds;
+    const std::vector<HostTensor> exact_outputs = reference_outputs(exact);
+    for (size_t i = 0; i < seeds.weights.size(); ++i)
+      exact_seeds.weights.push_back(seeds.weights[i].data() ? seeds.weights[i].cast(exact_outputs[i].dtype()) : HostTensor());
+    const std::vector<HostTensor> got = vjp_gradients(built, op_case, seeds), want = vjp_gradients(exact, op_case, exact_seeds);
+    for (size_t i = 0; i < got.size(); ++i) {
+      ASSERT_EQ(got[i].data() == nullptr, want[i].data() == nullptr);
+      if (!got[i].data()) continue;
+      ASSERT_EQ(got[i].dtype(), built.values.at(built.node.inputs[i]).dtype());
+      double largest = 1;
+      for (int64_t k = 0; k < want[i].count(); ++k) largest = std::max(largest, std::fabs(want[i].get(k)));
+      for (int64_t k = 0; k < got[i].count(); ++k)
+        ASSERT_NEAR(got[i].get(k), want[i].get(k), (half == DType::f16 ? 0x1p-8 : 0x1p-5) * largest)
+            << "operand " << i << ", element " << k;
+    }
+  }
+}
+
 std::vector<OpCase> differentiable_cases() {
   std::vector<OpCase> cases;
   for (const OpCase& each : op_cases())

@@ -21,7 +21,7 @@ TEST(Infer, UnaryKeepsShapeAndType) {
   EXPECT_EQ(g.shape(OpKind::exp, {g.input({2, 3})}), (Shape{2, 3}));
   EXPECT_EQ(g.infer(OpKind::is_nan, {g.input({2})})[0].dtype, DType::boolean);
   EXPECT_EQ(g.infer(OpKind::cast, {g.input({2})}, {{Attr::dtype, dtype_value(DType::i32)}})[0].dtype, DType::i32);
-  EXPECT_THAT(g.refusal(OpKind::exp, {g.input({2}, DType::i64)}), HasSubstr("must be float32 or float64"));
+  EXPECT_THAT(g.refusal(OpKind::exp, {g.input({2}, DType::i64)}), HasSubstr("must be floating-point"));
   EXPECT_THAT(g.refusal(OpKind::neg, {g.input({2}, DType::boolean)}), HasSubstr("bool"));
   EXPECT_THAT(g.refusal(OpKind::logical_not, {g.input({2})}), HasSubstr("expected bool"));
   EXPECT_THAT(g.refusal(OpKind::exp, {kNone}), HasSubstr("missing"));
@@ -44,7 +44,7 @@ TEST(Infer, BinaryBroadcasts) {
   EXPECT_THAT(g.refusal(OpKind::add, {g.input({2}), g.input({2}, DType::f64)}), HasSubstr("insert a cast"));
   EXPECT_THAT(g.refusal(OpKind::add, {g.input({2}, DType::boolean), g.input({2}, DType::boolean)}), HasSubstr("bool"));
   EXPECT_THAT(g.refusal(OpKind::logical_and, {g.input({2}), g.input({2})}), HasSubstr("expected bool"));
-  EXPECT_THAT(g.refusal(OpKind::gelu_grad, {g.input({2}, DType::i64), g.input({2}, DType::i64)}), HasSubstr("must be float32 or float64"));
+  EXPECT_THAT(g.refusal(OpKind::gelu_grad, {g.input({2}, DType::i64), g.input({2}, DType::i64)}), HasSubstr("must be floating-point"));
 }
 
 TEST(Infer, Where) {
@@ -78,7 +78,7 @@ TEST(Infer, ReduceDropsOrKeepsAxes) {
   EXPECT_THAT(g.refusal(OpKind::reduce_sum, {g.input({2, 3})}, axes({1, 0})), HasSubstr("must rise"));
   EXPECT_THAT(g.refusal(OpKind::reduce_sum, {g.input({2, 3})}, axes({2})), HasSubstr("axes [2]"));
   EXPECT_THAT(g.refusal(OpKind::reduce_sum, {g.input({2, 3})}, axes({-1})), HasSubstr("axes [-1]"));
-  EXPECT_THAT(g.refusal(OpKind::reduce_mean, {g.input({2}, DType::i64)}, axes({0})), HasSubstr("float32 or float64"));
+  EXPECT_THAT(g.refusal(OpKind::reduce_mean, {g.input({2}, DType::i64)}, axes({0})), HasSubstr("must be floating-point"));
   EXPECT_THAT(g.refusal(OpKind::reduce_max, {g.input({0, 2})}, axes({0})), HasSubstr("no elements"));
 }
 
@@ -129,7 +129,7 @@ TEST(Infer, Matmul) {
   EXPECT_EQ(g.shape(OpKind::matmul, {g.input({4}), g.input({4})}), (Shape{}));
   EXPECT_THAT(g.refusal(OpKind::matmul, {g.input({3, 4}), g.input({3, 4})}), HasSubstr("summed over"));
   EXPECT_THAT(g.refusal(OpKind::matmul, {g.input({}), g.input({3, 4})}), HasSubstr("rank"));
-  EXPECT_THAT(g.refusal(OpKind::matmul, {g.input({3, 4}, DType::i64), g.input({4, 3}, DType::i64)}), HasSubstr("float32 or float64"));
+  EXPECT_THAT(g.refusal(OpKind::matmul, {g.input({3, 4}, DType::i64), g.input({4, 3}, DType::i64)}), HasSubstr("must be floating-point"));
   EXPECT_NE(g.refusal(OpKind::matmul, {g.input({2, 3, 4}), g.input({3, 4, 3})}), "");
 }
 
