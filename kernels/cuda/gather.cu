@@ -66,9 +66,11 @@ void gather_grad_kernel(const KernelArgs& args) {
   if (bytes == 0) return;
   check_cuda(cudaMemsetAsync(d.data, 0, static_cast<size_t>(bytes), context_of(args).stream()), "cudaMemsetAsync");
   const RowJoin join = {sort_indices(args, args.inputs[1], s.batch, s.rows), s.repeats, s.rows, s.count, s.inner};
-  visit_floating(d.dtype, [&](auto zero) {
+  visit_floating(dy.dtype, [&](auto zero) {
     using T = decltype(zero);
-    launch_join<AddRows>(args, join, static_cast<const T*>(dy.data), static_cast<T*>(d.data));
+    const T* from = static_cast<const T*>(dy.data);
+    if (d.dtype == dy.dtype) return launch_join<AddRows>(args, join, from, static_cast<T*>(d.data));
+    launch_join<AddRows>(args, join, from, static_cast<WideOf<T>*>(d.data));
   });
 }
 

@@ -13,25 +13,21 @@ struct RowJoin {
   int64_t repeats, table_rows, count, inner;
 };
 
-// kItems neighbours as one.
-template <typename T, int kItems>
-struct alignas(kItems * sizeof(T)) Neighbours {
-  T item[kItems];
-};
-
 constexpr int kRunAhead = 4;  // rows that are loaded together
 
 // n: [sorted entries, repeats, inner / kItems]. The thread at the first entry of a row walks through all of them.
-template <typename Op, typename T, int kItems>
-__global__ void join_rows(int64_t n, const RowJoin s, const T* updates, T* table) {
+template <typename Op, int kItems, typename T, typename Row>
+__global__ void join_rows(int64_t n, const RowJoin s, const T* updates, Row* table) {
   using Wide = typename Op::template Type<T>;
   using Group = Neighbours<T, kItems>;
+  using RowGroup = Neighbours<Row, kItems>;
   for_items(n, [&](int64_t i) {
     const int64_t inner = s.inner / kItems, column = i % inner, repeat = i / inner % s.repeats, first = i / inner / s.repeats;
     const int64_t row = s.sorted.rows[first];
     if (row == s.sorted.end || (first > 0 && s.sorted.rows[first - 1] == row)) return;
-    Group* to = reinterpret_cast<Group*>(table) + ((row / s.table_rows * s.repeats + repeat) * s.table_rows + row % s.table_rows) * inner;
-    const Group old = to[column];
+    RowGroup* to =
+        reinterpret_cast<RowGroup*>(table) + ((row / s.table_rows * s.repeats + repeat) * s.table_rows + row % s.table_rows) * inner;
+    const RowGroup old = to[column];
     Wide values[kItems];
     for (int k = 0; k < kItems; ++k) values[k] = static_cast<Wide>(widen(old.item[k]));
     for (int64_t e = first; e < s.sorted.entries && s.sorted.rows[e] == row; e += kRunAhead) {
@@ -49,20 +45,21 @@ __global__ void join_rows(int64_t n, const RowJoin s, const T* updates, T* table
         if (joins[a])
           for (int k = 0; k < kItems; ++k) values[k] = Op::join(values[k], static_cast<Wide>(widen(ahead[a].item[k])));
     }
-    Group result;
-    for (int k = 0; k < kItems; ++k) result.item[k] = narrow<T>(values[k]);
+    RowGroup result;
+    for (int k = 0; k < kItems; ++k) result.item[k] = narrow<Row>(values[k]);
     to[column] = result;
   });
 }
 
-template <typename Op, typename T>
-inline void launch_join(const KernelArgs& args, const RowJoin& s, const T* updates, T* table) {
+// Rows of the table are of T, or of its wide type.
+template <typename Op, typename T, typename Row>
+inline void launch_join(const KernelArgs& args, const RowJoin& s, const T* updates, Row* table) {
   constexpr int kItems = Pack<T>::kItems;
   const int64_t n = s.sorted.entries * s.repeats * s.inner;
   if (kItems > 1 && s.inner % kItems == 0 && aligned(updates) && aligned(table))
-    launch_over(args, n / kItems, join_rows<Op, T, kItems>, s, updates, table);
+    launch_over(args, n / kItems, join_rows<Op, kItems, T, Row>, s, updates, table);
   else
-    launch_over(args, n, join_rows<Op, T, 1>, s, updates, table);
+    launch_over(args, n, join_rows<Op, 1, T, Row>, s, updates, table);
 }
 
 // Floating-point numbers are joined in their wide type, integers wrap.
