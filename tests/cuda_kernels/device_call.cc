@@ -85,6 +85,7 @@ void run_on_device(OpKind op, KernelArgs& args, std::span<const std::span<std::b
   args.unit = args.unit ? &unit : nullptr;
   args.scalars = mirrors.move(&scalars);
   args.context = &context;
+  check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");  // the copies are in no order with the stream
   kernel(args);
   check_cuda(cudaStreamSynchronize(stream.get()), "cudaStreamSynchronize");
   const KernelFault fault = context.take_fault();

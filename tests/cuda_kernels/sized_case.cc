@@ -28,7 +28,7 @@ std::vector<HostTensor> device_outputs(const CaseGraph& built, MemoryLayout layo
 
 void check_on_device(const OpCase& op_case) {
   SCOPED_TRACE(op_case.name);
-  for (const DType precision : {DType::f32, DType::f64}) {
+  for (const DType precision : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
     SCOPED_TRACE(dtype_name(precision));
     const CaseGraph built = build_case(op_case, precision, kSeed);
     const std::vector<HostTensor> want = reference_outputs(built);
