@@ -1,7 +1,7 @@
 #pragma once
 // What attention and its gradient share: products of tiles of kTile rows, held by a block of kTileThreads threads in registers.
 // Thread (tx, ty) of 16 × 8 holds rows ty·8 … +7 and columns tx·4 … +3. Tiles in shared memory are swizzled in groups of four columns.
-#include "kernels/cuda/attention_heads.cuh"
+#include "kernels/cuda/attention_scores.cuh"
 #include "kernels/cuda/launch.cuh"
 
 namespace zeroplan::kernels_cuda {
@@ -20,12 +20,12 @@ __device__ inline int tile_y() { return static_cast<int>(threadIdx.x) / 16; }
 __device__ inline int swizzled(int row, int column) { return row * kTile + (column ^ ((row >> 2 & 15) << 2)); }
 
 // to[d][row] for columns [d0, d0 + kChunk) of kTile rows
-template <typename T>
-__device__ inline void load_transposed(const HeadMatrix<const T>& x, int64_t first, int64_t d0, WideOf<T>* to) {
-  constexpr int kQuads = kChunk<WideOf<T>> / kQuad;
+template <typename W>
+__device__ inline void load_transposed(const HeadMatrix& x, int64_t first, int64_t d0, W* to) {
+  constexpr int kQuads = kChunk<W> / kQuad;
   for (int i = static_cast<int>(threadIdx.x); i < kTile * kQuads; i += kTileThreads) {
     const int row = i / kQuads, d = i % kQuads * kQuad;
-    const auto quad = load_quad(x, first + row, d0 + d);
+    const auto quad = load_quad<W>(x, first + row, d0 + d);
     for (int k = 0; k < kQuad; ++k) to[swizzled(d + k, row)] = quad.at[k];
   }
 }
@@ -40,6 +40,7 @@ __device__ inline void outer_products(int n, const A& get_a, const B& get_b, W (
     for (int group = 0; group < kGroups; ++group) {
       const Quad<W> b = get_b(i, group);
 #pragma unroll
+#pragma unroll
       for (int r = 0; r < kTileRows; ++r)
 #pragma unroll
         for (int c = 0; c < kQuad; ++c) sums[r][group * kQuad + c] += a[r / kQuad].at[r % kQuad] * b.at[c];
@@ -52,8 +53,8 @@ __device__ inline Quad<W> quad_at(const W* shared) {
 }
 
 // products[r][c] = Σ_d a[a0 + r][d] · b[b0 + c][d], by way of two shared chunks
-template <typename T, typename W>
-__device__ inline void multiply_rows(const HeadMatrix<const T>& a, int64_t a0, const HeadMatrix<const T>& b, int64_t b0, W* chunks,
+template <typename W>
+__device__ inline void multiply_rows(const HeadMatrix& a, int64_t a0, const HeadMatrix& b, int64_t b0, W* chunks,
                                      W (&products)[kTileRows][kTileColumns]) {
   W *of_a = chunks, *of_b = chunks + kChunk<W> * kTile;
   for (auto& row : products)
@@ -73,6 +74,7 @@ __device__ inline void multiply_rows(const HeadMatrix<const T>& a, int64_t a0, c
 template <typename W>
 __device__ inline void keep_tile(const W (&products)[kTileRows][kTileColumns], W* tile) {
   __syncthreads();  // what lay in the tile has been read
+#pragma unroll
   for (int c = 0; c < kTileColumns; ++c)
     for (int half = 0; half < 2; ++half) {
       Quad<W> quad;
@@ -82,15 +84,15 @@ __device__ inline void keep_tile(const W (&products)[kTileRows][kTileColumns], W
 }
 
 // sums[r][c] += Σ_i tile[i][r] · x[x0 + i][c0 + c] over `count` rows of x; a thread holds columns tx·4 … +3 of each 64.
-template <int kWidth, typename T, typename W>
-__device__ inline void add_tile_product(const W* tile, const HeadMatrix<const T>& x, int64_t x0, int64_t count, int64_t c0, W* chunks,
+template <int kWidth, typename W>
+__device__ inline void add_tile_product(const W* tile, const HeadMatrix& x, int64_t x0, int64_t count, int64_t c0, W* chunks,
                                         W (&sums)[kTileRows][kWidth / 16]) {
   constexpr int kInner = 2 * kChunk<W> * kTile / kWidth, kQuads = kWidth / kQuad;
   for (int first = 0; first < count; first += kInner) {
     __syncthreads();  // the tile is complete, and what lay in the chunks has been read
     for (int i = static_cast<int>(threadIdx.x); i < kInner * kQuads; i += kTileThreads) {
       const int row = i / kQuads, column = i % kQuads * kQuad;
-      *reinterpret_cast<Quad<W>*>(chunks + row * kWidth + column) = load_quad(x, x0 + first + row, c0 + column);
+      *reinterpret_cast<Quad<W>*>(chunks + row * kWidth + column) = load_quad<W>(x, x0 + first + row, c0 + column);
     }
     __syncthreads();
     outer_products<kWidth / kTile>(
