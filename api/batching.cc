@@ -64,6 +64,7 @@ std::vector<std::pair<std::string, std::string>> effective_options(const Compile
           {"train-bn", joined(o.train_bn)},
           {"eval-bn", joined(o.eval_bn)},
           {"sync-bn", o.sync_bn ? "yes" : "no"},
+          {"device", std::string(device_kind_name(o.device))},
           {"threads", fmt::to_string(o.threads)},
           {"eval", o.eval ? "yes" : "no"},
           {"bind", joined(bound)},

@@ -2,7 +2,10 @@
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
-set(zeroplan_targets zp_base zp_ir zp_ops zp_text zp_onnx zp_plan zp_edit zp_passes zp_kernels zp_device zp_comm zp_data zp_exec zp_api)
+set(zeroplan_targets zp_base zp_ir zp_ops zp_text zp_onnx zp_plan zp_edit zp_passes zp_kernels zp_device zp_comm zp_data zp_exec zp_cuda zp_api)
+if(ZEROPLAN_CUDA)
+  list(APPEND zeroplan_targets zp_kernels_cuda)
+endif()
 install(TARGETS ${zeroplan_targets} EXPORT zeroplanTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT zeroplanTargets NAMESPACE zeroplan:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/zeroplan)
 foreach(folder base graph runtime passes kernels api)

@@ -96,7 +96,8 @@ void CompileArguments::declare(CLI::App& command) {
   option("--eval-bn", options_.eval_bn, "PATTERN: these BatchNormalization nodes use their running statistics, which stay as they are")
       ->take_all();
   command.add_flag("--sync-bn", options_.sync_bn, "batch statistics over all ranks; needs one micro-batch per rank")->group("Compile");
-  option("--threads", options_.threads, "threads per rank, 1 to 1024");
+  option("--device", device_, "cpu or cuda: what the plan is made for");
+  option("--threads", options_.threads, "threads per rank on the CPU, 1 to 1024");
   declare_later_option(command, "--recompute", "activations are kept; lower --batch or raise --micro-batches instead");
   declare_later_option(command, "--reduce", "reductions are always in micro-batch order");
 }
@@ -129,6 +130,10 @@ CompileOptions CompileArguments::finish() const {
     options.optimizer = *kind;
   else
     problems.push_back(fmt::format("--optimizer {}: must be adamw, adam or sgd", optimizer_));
+  if (const std::optional<DeviceKind> kind = parse_device_kind(device_))
+    options.device = *kind;
+  else
+    problems.push_back(fmt::format("--device {}: must be cpu or cuda", device_));
   options.model_optimizer = command_->count("--optimizer") == 0 && command_->count("--momentum") == 0;
   if (precision_ == "fp32")
     options.precision = DType::f32;

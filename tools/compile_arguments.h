@@ -21,6 +21,7 @@ class CompileArguments {
   CLI::App* command_ = nullptr;
   CompileOptions options_;
   std::vector<std::string> dims_, sample_axes_, bound_, loss_map_;
+  std::string device_ = "cpu";
   std::string optimizer_ = "adamw";
   std::string precision_ = "fp32";
 };

@@ -104,12 +104,11 @@ void RunArguments::declare(CLI::App& command) {
   option("--trace", trace_, "file for a measured Chrome trace");
   option("--trace-steps", trace_steps_, "first steps that the trace keeps, 1 to 100000; 0: as many as 65,536 events per stream hold");
   option("--export", export_, "file for the trained ONNX model");
-  option("--device", device_, "cpu");
   command.add_flag("--check-nan", check_nan_, "name the first operator that makes a NaN or infinity")->group("Run");
   command.add_flag("--check-memory", check_memory_, "measure the highest byte touched and guard every arena")->group("Run");
   for (const char* name : {"--save", "--save-every", "--resume"})
     declare_later_option(command, name, "checkpoints do not exist yet; --export writes the trained model");
-  declare_later_option(command, "--cuda-graph", "there is no GPU device yet");
+  option("--cuda-graph", cuda_graph_, "on a GPU: on issues the kernels between two collectives as one graph, off one by one");
 }
 
 RunOptions RunArguments::finish() const {
@@ -145,7 +144,7 @@ void check_local_ranks(int ranks, const std::string& from) {
 }
 
 void RunArguments::check(const std::vector<NamedFile>& inputs) const {
-  if (device_ != "cpu") throw Error(fmt::format("--device {} is not available yet; use cpu", device_));
+  if (cuda_graph_ != "on" && cuda_graph_ != "off") throw Error(fmt::format("--cuda-graph {}: must be on or off", cuda_graph_));
   if (data_.empty() == tokens_.empty()) throw Error("give the training data: either --data DIR (or synthetic) or --tokens FILE");
   if (token_bytes_ != 1 && token_bytes_ != 2) throw Error(fmt::format("--token-bytes {}: must be 1 or 2", token_bytes_));
   if (!(eval_fraction_ >= 0 && eval_fraction_ < 1))
@@ -218,6 +217,7 @@ void RunArguments::execute(const Plan& plan, const RunData& data, std::shared_pt
   const bool writes = !launch || launch->rank == 0;  // the files of the run
   executor_options.check_nan = check_nan_;
   executor_options.check_memory = check_memory_;
+  executor_options.cuda_graph = cuda_graph_ == "on";
   executor_options.trace = !trace_.empty();
   executor_options.trace_steps = trace_steps_;
   MetricsWriter metrics(writes ? metrics_ : "", plan);

@@ -45,7 +45,7 @@ class RunArguments {
   CLI::App* command_ = nullptr;
   RunOptions options_;
   std::string data_, tokens_, eval_data_, eval_tokens_, metrics_, trace_, export_, betas_ = "0.9,0.999", schedule_ = "constant",
-                                                                                   adam_form_ = "torch", device_ = "cpu";
+                                                                                   adam_form_ = "torch", cuda_graph_ = "on";
   int token_bytes_ = 1;
   int64_t trace_steps_ = 0;
   double eval_fraction_ = 0;

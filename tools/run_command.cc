@@ -12,7 +12,7 @@ namespace zeroplan {
 namespace {
 
 struct Arguments {
-  std::string plan;
+  std::string plan, device;
   RunArguments run;
 };
 
@@ -39,10 +39,14 @@ void add_run_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("run", "train from a plan");
   auto arguments = std::make_shared<Arguments>();  // shared with the callback, which outlives this function
   command->add_option("plan", arguments->plan, "model.zplan")->required();
+  command->add_option("--device", arguments->device, "cpu or cuda; must be the plan's")->group("Run");
   arguments->run.declare(*command);
   command->callback([arguments] {
     arguments->run.check({{"the plan", arguments->plan}});
     const Plan plan = load(arguments->plan);
+    if (!arguments->device.empty() && arguments->device != plan.header.device)
+      throw Error(fmt::format("--device {}: {} is a plan for {}; compile it with --device {}", arguments->device, arguments->plan,
+                              plan.header.device, arguments->device));
     check_local_ranks(plan.header.ranks, arguments->plan + ": --ranks");
     arguments->run.execute(plan, arguments->run.open(plan));
   });

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "graph/ops/cuda_workspace.h"
 #include "graph/ops/definitions.h"
 #include "graph/ops/indexing.h"
 #include "graph/ops/rules.h"
@@ -124,6 +125,8 @@ double flops(const Graph& graph, const Node& node) {
   return 2.0 * static_cast<double>(elements(p.y)) * static_cast<double>(p.k);
 }
 
+int64_t cuda_workspace(const Graph& graph, const Node& node) { return product_workspace(elements(graph.value(node.outputs[0]).shape)); }
+
 }  // namespace
 
 OpDef matmul_def() {
@@ -132,6 +135,7 @@ OpDef matmul_def() {
   def.vjp = vjp;
   def.evaluate = evaluate;
   def.accepts = accepts;
+  def.cuda_workspace = cuda_workspace;
   def.flops = flops;
   return def;
 }

@@ -1,13 +1,11 @@
 // grad_norm: Σ (g / W)² over a shard, exact beyond blocks of 64 elements, so that it does not depend on ranks, units or threads.
-// The accumulator: pieces of 32 bits in integers, as in reproducible summation (Demmel and Nguyen; Kulisch's long accumulator).
 #include <atomic>
-#include <cmath>
 
-#include "kernels/cpu/extents.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/rows.h"
-#include "runtime/plan/report.h"
+#include "kernels/scalar/extents.h"
+#include "kernels/scalar/norm_limbs.h"
 
 namespace zeroplan::ZP_KERNEL_NAMESPACE {
 
@@ -27,25 +25,12 @@ double block_sum(const T* g, int64_t n, double weight) {
   return sum_lanes(sum);
 }
 
-// limbs += value, exactly. A value that is not finite goes into the highest limb, which no finite sum reaches.
-void add_exactly(int64_t* limbs, double value) {
-  if (!std::isfinite(value)) {
-    limbs[kNormLimbs - 1] += 1;
-    return;
-  }
-  int exponent = 0;
-  const double fraction = std::frexp(value, &exponent);  // value = fraction · 2^exponent, fraction in [½, 1)
-  if (fraction == 0) return;
-  const auto mantissa = static_cast<uint64_t>(std::ldexp(fraction, 53));
-  const int position = exponent - 53 - kNormLowestExponent;
-  const unsigned __int128 shifted = static_cast<unsigned __int128>(mantissa) << (position % 32);
-  int64_t* limb = limbs + position / 32;
-  for (int i = 0; i < 3; ++i) limb[i] += static_cast<int64_t>(static_cast<uint64_t>(shifted >> (32 * i)) & 0xffffffff);
-}
-
 template <typename T>
 void add_blocks(const T* g, int64_t n, double weight, int64_t* limbs) {
-  for (int64_t i = 0; i < n; i += kNormBlock) add_exactly(limbs, block_sum(g + i, std::min(kNormBlock, n - i), weight));
+  for (int64_t i = 0; i < n; i += kNormBlock) {
+    const double sum = block_sum(g + i, std::min(kNormBlock, n - i), weight);
+    add_exactly(sum, [limbs](int limb, int64_t piece) { limbs[limb] += piece; });
+  }
 }
 
 // Integer additions commute: threads add into the shared limbs in any order.

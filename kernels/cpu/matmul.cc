@@ -9,26 +9,13 @@
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/space.h"
+#include "kernels/scalar/matmul_shape.h"
 
 namespace zeroplan::ZP_KERNEL_NAMESPACE {
 
 namespace {
 
 constexpr int64_t kMatmulColumns = 4096;  // with at most 384 rows of b at a time: 6 MiB of packed b
-
-// A matrix as a product takes it: rows are contiguous, or (transposed) columns are.
-struct MatrixForm {
-  bool transposed = false;
-  int64_t ld = 1;
-};
-
-MatrixForm matrix_form(int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride) {
-  if ((column_stride == 1 || columns <= 1) && (rows <= 1 || row_stride >= columns))
-    return {false, rows <= 1 ? std::max<int64_t>(columns, 1) : row_stride};
-  check((row_stride == 1 || rows <= 1) && (columns <= 1 || column_stride >= rows),
-        "matmul was given a matrix with neither rows nor columns contiguous");
-  return {true, columns <= 1 ? std::max<int64_t>(rows, 1) : column_stride};
-}
 
 // c[m,n] = a[m,k] · b[k,n], row-major, C with leading dimension ldc. By column blocks: sgemm packs all columns of b that it is given.
 void product(MatrixForm fa, MatrixForm fb, int64_t m, int64_t n, int64_t k, const float* a, const float* b, float* c, int64_t ldc) {
@@ -45,73 +32,6 @@ void product(MatrixForm fa, MatrixForm fb, int64_t m, int64_t n, int64_t k, cons
               static_cast<blasint>(fa.ld), b, static_cast<blasint>(fb.ld), 0, c, static_cast<blasint>(ldc));
 }
 
-// Batch axes of a, b and y as one space (operands 0, 1, 2), and the matrices within.
-struct MatmulShape {
-  int64_t m = 1, n = 1, k = 1;
-  MatrixForm a, b;
-  int64_t ldc = 1;
-  Space batch;
-};
-
-// A view of rank >= 2: a lone vector is a row (a) or a column (b).
-TensorView as_matrix(TensorView v, bool row) {
-  if (v.rank >= 2) return v;
-  v.rank = 2;
-  v.dims[1] = row ? v.dims[0] : 1;
-  v.strides[1] = row ? v.strides[0] : 1;
-  if (row) v.dims[0] = 1;
-  if (row) v.strides[0] = v.dims[1];
-  return v;
-}
-
-// y with the axes that lone vectors removed, as size 1.
-TensorView as_result(TensorView y, bool a_vector, bool b_vector) {
-  if (a_vector) {  // [..., N] → [..., 1, N]
-    if (b_vector) y.dims[y.rank] = 1, y.strides[y.rank] = 1, ++y.rank;
-    y.dims[y.rank] = y.dims[y.rank - 1];
-    y.strides[y.rank] = y.strides[y.rank - 1];
-    y.dims[y.rank - 1] = 1;
-    y.strides[y.rank - 1] = y.dims[y.rank];
-    ++y.rank;
-  } else if (b_vector) {
-    y.dims[y.rank] = 1;
-    y.strides[y.rank] = 1;
-    ++y.rank;
-  }
-  return y;
-}
-
-TensorView batch_axes(TensorView v) {
-  v.rank -= 2;
-  return v;
-}
-
-// One product of B·M rows where b has no batch and the batches of a and y follow each other like rows.
-void join_batch(MatmulShape& s) {
-  const Space& batch = s.batch;
-  if (batch.rank != 1 || batch.dims[0] == 1 || batch.strides[1][0] != 0 || s.a.transposed) return;
-  if (batch.strides[0][0] != s.m * s.a.ld || batch.strides[2][0] != s.m * s.ldc) return;
-  s.m *= batch.dims[0];
-  s.batch.dims[0] = 1;
-}
-
-MatmulShape matmul_shape(const TensorView& a, const TensorView& b, const TensorView& y) {
-  MatmulShape s;
-  s.m = a.dims[a.rank - 2];
-  s.k = a.dims[a.rank - 1];
-  s.n = b.dims[b.rank - 1];
-  s.a = matrix_form(s.m, s.k, a.strides[a.rank - 2], a.strides[a.rank - 1]);
-  s.b = matrix_form(s.k, s.n, b.strides[b.rank - 2], b.strides[b.rank - 1]);
-  s.ldc = s.m <= 1 ? s.n : y.strides[y.rank - 2];
-  const TensorView ba = batch_axes(a), bb = batch_axes(b), by = batch_axes(y);
-  const TensorView* views[] = {&ba, &bb, &by};
-  s.batch = make_space(by, views, 3);
-  // A single row has no leading dimension of its own: rows of the batch may then be the rows of one product.
-  if (s.m == 1 && s.batch.rank == 1 && s.batch.strides[0][0] >= s.k && a.strides[a.rank - 1] == 1) s.a = {false, s.batch.strides[0][0]};
-  join_batch(s);
-  return s;
-}
-
 template <typename T>
 void run_matmul(const KernelArgs& args) {
   const TensorView &first = args.inputs[0], &second = args.inputs[1];
@@ -123,7 +43,7 @@ void run_matmul(const KernelArgs& args) {
     std::fill_n(out, count_elements(y), T(0));
     return;
   }
-  const MatmulShape s = matmul_shape(a, b, y);
+  const MatmulShape s = matmul_shape<Space>(a, b, y, make_space);
   const int64_t count = s.batch.outer() * s.batch.inner();
   omp_set_num_threads(std::max(args.threads, 1));
   // A product inside the loop's threads runs on one of them.

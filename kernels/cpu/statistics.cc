@@ -3,29 +3,9 @@
 
 #include "base/error.h"
 #include "kernels/cpu/kernels.h"
-#include "runtime/plan/report.h"
+#include "kernels/scalar/report_steps.h"
 
 namespace zeroplan::ZP_KERNEL_NAMESPACE {
-
-namespace {
-
-struct Moments {
-  double mean = 0, variance = 0;
-};
-
-// Of micro-batches of one size together: the mean of their variances and the variance of their means.
-Moments total(const double* statistics, int64_t micro_batches, int64_t channels, int64_t channel) {
-  const auto mean = [&](int64_t v) { return statistics[v * 2 * channels + channel]; };
-  const auto variance = [&](int64_t v) { return statistics[(v * 2 + 1) * channels + channel]; };
-  Moments all;
-  for (int64_t v = 0; v < micro_batches; ++v) all.mean += mean(v);
-  all.mean /= static_cast<double>(micro_batches);
-  for (int64_t v = 0; v < micro_batches; ++v) all.variance += variance(v) + (mean(v) - all.mean) * (mean(v) - all.mean);
-  all.variance /= static_cast<double>(micro_batches);
-  return all;
-}
-
-}  // namespace
 
 // mean [C], variance [C], statistics [V, 2 C] → statistics', whose row of this micro-batch is written
 void record_statistics_kernel(const KernelArgs& args) {
@@ -51,9 +31,9 @@ void fold_statistics_kernel(const KernelArgs& args) {
     T* mean = static_cast<T*>(args.outputs[0].data) + starts[0];
     T* variance = static_cast<T*>(args.outputs[0].data) + starts[1];
     for (int64_t c = 0; c < channels && report[kReportSkip] == 0; ++c) {
-      const Moments batch = total(statistics, micro_batches, channels, c);
-      mean[c] = static_cast<T>(kept * static_cast<double>(mean[c]) + (1 - kept) * batch.mean);
-      variance[c] = static_cast<T>(kept * static_cast<double>(variance[c]) + (1 - kept) * batch.variance);
+      const BatchMoments batch = moments_of_window(statistics, micro_batches, channels, c);
+      move_towards(mean[c], batch.mean, kept);
+      move_towards(variance[c], batch.variance, kept);
     }
   });
   std::fill_n(statistics, micro_batches * 2 * channels, 0.0);

@@ -7,6 +7,7 @@ CudaContext::CudaContext(cudaStream_t stream) : stream_(stream) {
   check_cuda(cudaGetDevice(&device), "cudaGetDevice");
   check_cuda(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
   check_cublas(cublasLtCreate(&blas_), "cublasLtCreate");
+  products_ = std::make_unique<Products>(blas_);
   void* memory = nullptr;
   check_cuda(cudaMalloc(&memory, sizeof(KernelFault)), "cudaMalloc");
   fault_ = static_cast<KernelFault*>(memory);

@@ -2,7 +2,7 @@
 // What CUDA kernels need beside their operands: the stream that they are enqueued on, handles of the libraries, and a record for faults.
 #include <memory>
 
-#include "kernels/cuda/errors.h"
+#include "kernels/cuda/products.h"
 #include "kernels/kernel.h"
 
 namespace zeroplan {
@@ -17,7 +17,7 @@ class CudaContext : public KernelContext {
   KernelFault take_fault() override;
 
   cudaStream_t stream() const { return stream_; }
-  cublasLtHandle_t blas() const { return blas_; }
+  Products& products() { return *products_; }
   cudnnHandle_t dnn();                           // made at the first call
   KernelFault* fault() const { return fault_; }  // device memory
   int multiprocessors() const { return multiprocessors_; }
@@ -25,6 +25,7 @@ class CudaContext : public KernelContext {
  private:
   cudaStream_t stream_;
   cublasLtHandle_t blas_ = nullptr;
+  std::unique_ptr<Products> products_;
   cudnnHandle_t dnn_ = nullptr;
   KernelFault* fault_ = nullptr;
   int multiprocessors_ = 1;

@@ -1,8 +1,19 @@
 #pragma once
 // One element of each optimizer step, PyTorch's formulas. Scalars are prepared in double; the arithmetic is in the type of the weights.
+#include "kernels/failures.h"
 #include "kernels/scalar/math.h"
+#include "runtime/plan/report.h"
 
 namespace zeroplan::ZP_KERNEL_NAMESPACE {
+
+enum class UpdateRule : uint8_t { adamw, adam, sgd, sgd_momentum };
+
+inline UpdateRule update_rule(const std::string& optimizer, bool has_moments) {
+  if (optimizer == "adamw") return UpdateRule::adamw;
+  if (optimizer == "adam") return UpdateRule::adam;
+  if (optimizer == "sgd") return has_moments ? UpdateRule::sgd_momentum : UpdateRule::sgd;
+  unknown_optimizer(optimizer);
+}
 
 // T: float or double.
 template <typename T>
@@ -17,6 +28,49 @@ struct StepScalars {
   T epsilon;
   T lr, momentum;
 };
+
+// base^n for n >= 0 by repeated squaring, in two doubles (Dekker; the error of a product by fma): the same bits on every device, and the
+// rounded power but for the rarest of cases, as a library's pow.
+ZP_DEVICE double whole_power(double base, int64_t n) {
+  struct Pair {
+    double high, low;
+  };
+  const auto times = [](Pair a, Pair b) {
+    const double product = a.high * b.high;
+    const double rest = ZP_LIBM(fma)(a.high, b.high, -product) + (a.high * b.low + a.low * b.high);
+    const double sum = product + rest;
+    return Pair{sum, rest - (sum - product)};
+  };
+  Pair power{1, 0}, square{base, 0};
+  for (; n > 0; n >>= 1) {
+    if ((n & 1) != 0) power = times(power, square);
+    square = times(square, square);
+  }
+  return power.high;
+}
+
+// All but the decay, which differs between parameters.
+template <typename T>
+ZP_DEVICE StepScalars<T> step_scalars(const RunScalars& run, const double* report) {
+  StepScalars<T> s;
+  s.weight = static_cast<T>(report[kReportWeight]);
+  s.factor = static_cast<T>(report[kReportFactor]);
+  s.decay = 0;
+  s.beta2 = static_cast<T>(run.beta2);
+  s.rest1 = static_cast<T>(1 - run.beta1);
+  s.rest2 = static_cast<T>(1 - run.beta2);
+  s.step_size = static_cast<T>(run.lr / (1 - whole_power(run.beta1, run.step)));
+  s.root_correction = static_cast<T>(sqrt(1 - whole_power(run.beta2, run.step)));
+  s.epsilon = static_cast<T>(run.epsilon);
+  s.lr = static_cast<T>(run.lr);
+  s.momentum = static_cast<T>(run.momentum);
+  return s;
+}
+template <typename T>
+ZP_DEVICE T decay_scalar(const RunScalars& run, UpdateRule rule, double factor) {
+  const double decay = run.weight_decay * factor;
+  return static_cast<T>(rule == UpdateRule::adamw ? 1 - run.lr * decay : decay);
+}
 
 // g as the optimizer sees it.
 template <typename V, typename T>

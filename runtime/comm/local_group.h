@@ -1,5 +1,5 @@
 #pragma once
-// Where the ranks of one local communicator meet. Only runtime/comm includes this.
+// Where the ranks of one local communicator meet, on the CPU or on GPUs.
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>

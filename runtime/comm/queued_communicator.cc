@@ -49,6 +49,7 @@ void QueuedCommunicator::barrier(Stream& stream) { issue({.kind = CallKind::barr
 void QueuedCommunicator::issue(const CollectiveCall& call, Stream& stream) {
   Record& record = records_[issued_++ % kRecords];
   record = {this, call};
+  record.call.stream = &stream;
   stream.launch([](void* p) { static_cast<Record*>(p)->self->carry_out(static_cast<Record*>(p)->call); }, &record);
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// A communicator whose operations are carried out one by one on the thread of their stream.
+// A communicator whose operations are carried out one by one on the thread that carries out their stream's tasks.
 #include <vector>
 
 #include "runtime/comm/communicator.h"
@@ -18,6 +18,7 @@ struct CollectiveCall {
   int contributors = 0;
   Fold fold = Fold::onto;
   int root = 0;
+  Stream* stream = nullptr;  // of this rank
 };
 
 // Checks the arguments and keeps them until the stream gets there; no allocation after construction.

@@ -18,6 +18,12 @@ class Event {
 // Commands that a stream holds at most; issuing one more blocks.
 inline constexpr int kStreamCapacity = 1024;
 
+// Work that a stream has kept, to be issued again as a whole. CUDA: cudaGraphExec_t.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+};
+
 // Work in order. CUDA: cudaStream_t. A failed stream keeps its error, skips later work and rethrows at wait and synchronize.
 class Stream {
  public:
@@ -26,7 +32,8 @@ class Stream {
   // Carries out task(argument) in the stream's order; the argument must live until then. No allocation. On the CPU the task is the work,
   // and runs when all earlier work is done; on a device with work of its own it runs now and enqueues its work.
   virtual void launch(Task task, void* argument) = 0;
-  // Runs task(argument) on some thread of the host when all earlier work is done: cudaLaunchHostFunc. The task must not use the device.
+  // Runs task(argument) on some thread of the host when all earlier work is done: cudaLaunchHostFunc. The task must not
+  // throw, nor use the device.
   virtual void host_call(Task task, void* argument) = 0;
   virtual void copy(void* to, const void* from, int64_t bytes) = 0;  // cudaMemcpyAsync
   virtual void fill(void* to, int value, int64_t bytes) = 0;         // cudaMemsetAsync
@@ -37,6 +44,11 @@ class Stream {
                                               // a failed stream completes its events, and whoever waits for them fails with its error
   virtual void synchronize() = 0;             // returns when all work is done; rethrows the stream's error
   virtual void* native() { return nullptr; }  // cudaStream_t
+  // What is issued in between is kept instead of carried out: cudaStreamBeginCapture, cudaStreamEndCapture. No synchronize in between, no
+  // wait and no record. Null where the device issues work without cost: then it was carried out.
+  virtual void begin_recording() {}
+  virtual std::unique_ptr<Recording> end_recording() { return nullptr; }
+  virtual void replay(Recording&) {}  // cudaGraphLaunch
 };
 
 // Bytes that are freed with the object. Aligned to kArenaAlignment at least.

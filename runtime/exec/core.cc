@@ -23,6 +23,7 @@ std::vector<std::vector<UnitExtent>> unit_extents(const Plan& plan) {
 
 Core::Core(std::vector<std::shared_ptr<const Plan>> plans, const WeightReader& weights, ExecutorOptions opts)
     : options(std::move(opts)), read_weights(weights), plans_(std::move(plans)), plan_(plans_[0].get()) {
+  if (!options.backend) options.backend = make_cpu_backend;
   backend_ = options.backend(plan(), std::chrono::milliseconds(options.collective_deadline_ms));
   if (plans_.size() == 1) plans_.resize(backend_.ranks.size(), plans_[0]);
   require_equal_plans(plans_, backend_.ranks);

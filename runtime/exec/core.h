@@ -85,6 +85,11 @@ struct Stopped {};
 void run_program(Rank& rank, Program program, bool idle, int contributors);
 void run_window(Rank& rank, const Job& job);
 void clear_gradients(Rank& rank);
+// Does anybody look at single steps? On the host all are noted, elsewhere each note holds up the device.
+inline bool observed(const Rank& rank) {
+  const ExecutorOptions& options = rank.core->options;
+  return options.before_step || options.after_step || options.trace || options.check_nan;
+}
 // load_unit and export_unit (host_steps.cc), and the constants.
 void run_host_step(PreparedStep& step);
 void load_constants(Rank& rank);

@@ -42,10 +42,11 @@ struct ExecutorOptions {
   bool check_memory = false;  // pattern fill and canaries: measures the high-water mark, throws if a step writes outside its tensors' arena
   bool poison_padding = false;  // padding is NaN instead of 0
   bool check_nan = false;       // every floating-point output is looked at: the first op that made a NaN or Inf is named
+  bool cuda_graph = true;       // on a GPU, issue the kernels between two collectives as one graph
   bool trace = false;
   int64_t trace_steps = 0;  // first optimizer steps that a trace keeps; 0: as many as 65,536 events per stream hold, one at least
   StepHook before_step, after_step;
-  MakeBackend backend = make_cpu_backend;
+  MakeBackend backend;  // none: make_cpu_backend
 };
 
 struct TraceEvent {

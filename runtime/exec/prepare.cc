@@ -108,6 +108,21 @@ void prepare_program(Rank& rank, Device& device, Kernel (*kernel_of)(OpKind), co
   }
 }
 
+// Runs of at least two kernels of the compute stream with waits at the first alone and a record at the last alone.
+void find_segments(Rank& rank, int program) {
+  auto& steps = rank.programs[program];
+  auto& segments = rank.segments[program];
+  for (size_t i = 0; i < steps.size();) {
+    size_t end = i;
+    const auto joins = [&](const PreparedStep& s) { return s.kernel != nullptr && (end == i || s.waits.empty()); };
+    while (end < steps.size() && joins(steps[end]))
+      if (steps[end++].records != nullptr) break;
+    if (end > i + 1) segments.push_back({static_cast<int>(i), static_cast<int>(end) - 1, nullptr});
+    i = std::max(end, i + 1);
+  }
+  for (Segment& segment : segments) steps[segment.first].segment = &segment;
+}
+
 // Kernel arguments point into the steps: only once those have their final place.
 void link_arguments(Rank& rank, PreparedStep& s) {
   s.args.inputs = s.inputs.data();
@@ -219,6 +234,8 @@ void prepare_rank(Rank& rank, const RankBackend& own, const Backend& backend) {
   for (const PlanProgram& program : rank.plan->programs) prepare_program(rank, device, backend.kernel_of, program);
   for (auto& steps : rank.programs)
     for (PreparedStep& s : steps) link_arguments(rank, s);
+  if (!rank.host && rank.core->options.cuda_graph && !observed(rank))
+    for (int p = 0; p < kPrograms; ++p) find_segments(rank, p);
   prepare_inputs(rank);
   rank.upload_extents();
   rank.positions.resize(static_cast<size_t>(samples_per_micro_batch(*rank.plan)));

@@ -15,6 +15,7 @@ namespace zeroplan {
 class Core;
 struct Rank;
 struct Lane;
+struct Segment;
 
 // A step as the loop runs it. Never changes after preparation.
 struct PreparedStep {
@@ -37,6 +38,14 @@ struct PreparedStep {
   int64_t count = 0;
   DType dtype{};
   Fold fold = Fold::onto;
+  Segment* segment = nullptr;  // that begins here
+};
+
+// Steps of the compute stream that follow each other without a wait or a record inside: issued one by one in a program's first run, kept
+// in the second, and issued as a whole from then on. Where ranks are idle they are left out like their steps.
+struct Segment {
+  int first = 0, last = 0;  // in the program
+  std::unique_ptr<Recording> recording;
 };
 
 // How far a stream has come, in one word that any thread may read. Where kernels are not the host's own code, only collectives are noted.
@@ -81,6 +90,8 @@ struct Rank {
   std::vector<std::pair<int64_t, int64_t>> carried;  // bytes of the transient arena that live from micro_step to update, by address
   std::array<Lane, kStreams> lanes;
   std::array<std::vector<PreparedStep>, kPrograms> programs;
+  std::array<bool, kPrograms> warm{};                    // the program has run
+  std::array<std::vector<Segment>, kPrograms> segments;  // destroyed before streams and communicators
   std::vector<std::unique_ptr<Event>> events;
   std::vector<TensorView> inputs;          // by plan input
   std::vector<TensorView> host_inputs;     // where data is read to: the inputs themselves, or pinned memory

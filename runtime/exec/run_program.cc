@@ -57,6 +57,22 @@ void guarded(PreparedStep& s, Fn&& work) {
 void begin_step(void* argument) { guarded(*static_cast<PreparedStep*>(argument), begin); }
 void finish_step(void* argument) { guarded(*static_cast<PreparedStep*>(argument), finish); }
 
+// The same in a call of the host that a device makes, which must not throw: the failure is with the core.
+template <Stream::Task kTask>
+void quietly(void* argument) noexcept {
+  try {
+    kTask(argument);
+  } catch (...) {
+  }
+}
+
+void note_begin(PreparedStep& s) {
+  s.rank->host ? s.lane->stream->launch(begin_step, &s) : s.lane->stream->host_call(quietly<begin_step>, &s);
+}
+void note_finish(PreparedStep& s) {
+  s.rank->host ? s.lane->stream->launch(finish_step, &s) : s.lane->stream->host_call(quietly<finish_step>, &s);
+}
+
 void run_kernel(void* argument) {
   guarded(*static_cast<PreparedStep*>(argument), [](PreparedStep& s) {
     const bool host = s.rank->host;
@@ -67,18 +83,12 @@ void run_kernel(void* argument) {
   });
 }
 
-// Does anybody look at single steps? On the host all are noted, elsewhere each note would hold up the device.
-bool observed(const Rank& rank) {
-  const ExecutorOptions& options = rank.core->options;
-  return options.before_step || options.after_step || options.trace;
-}
-
 void issue_kernel(PreparedStep& s) {
   Stream& stream = *s.lane->stream;
   const bool noted = !s.rank->host && observed(*s.rank);
-  if (noted) stream.host_call(begin_step, &s);
+  if (noted) note_begin(s);
   stream.launch(run_kernel, &s);
-  if (noted) stream.host_call(finish_step, &s);
+  if (noted) note_finish(s);
 }
 
 // On the issuing thread, which may use the streams.
@@ -94,20 +104,20 @@ void run_host(PreparedStep& step) {
 // A freed slot holds nothing: the step is a place in the order.
 void issue_free(PreparedStep& s) {
   if (!s.rank->host && !observed(*s.rank)) return;
-  s.lane->stream->host_call(begin_step, &s);
-  s.lane->stream->host_call(finish_step, &s);
+  note_begin(s);
+  note_finish(s);
 }
 
 void issue_collective(PreparedStep& s, int contributors) {
   Stream& stream = *s.lane->stream;
   const bool noted = s.rank->host || observed(*s.rank);
-  noted ? stream.host_call(begin_step, &s) : stream.mark(s.lane->progress, progress_of(s.program, s.index));
+  noted ? note_begin(s) : stream.mark(s.lane->progress, progress_of(s.program, s.index));
   switch (s.step->kind) {
     case StepKind::all_gather: s.lane->comm->all_gather(s.from, s.to, s.count, stream); break;
     case StepKind::reduce_scatter: s.lane->comm->reduce_scatter(s.from, s.to, s.count, s.dtype, contributors, s.fold, stream); break;
     default: s.lane->comm->all_reduce(s.to, s.count, s.dtype, stream); break;
   }
-  noted ? stream.host_call(finish_step, &s) : stream.mark(s.lane->progress, kIdle);
+  noted ? note_finish(s) : stream.mark(s.lane->progress, kIdle);
 }
 
 void wait_for(PreparedStep& s) {
@@ -130,6 +140,41 @@ void issue(PreparedStep& s, bool idle, int contributors) {
     default: issue_collective(s, contributors); break;
   }
   if (s.records != nullptr) s.lane->stream->record(*s.records);
+}
+
+// The kernels from `first` to the segment's end at once.
+void issue_segment(PreparedStep& first) {
+  Segment& segment = *first.segment;
+  Stream& stream = *first.lane->stream;
+  auto* const steps = &first - segment.first;
+  first.rank->issuing = &first;
+  wait_for(first);
+  if (!segment.recording) {
+    stream.begin_recording();
+    for (int i = segment.first; i <= segment.last; ++i) {
+      first.rank->issuing = &steps[i];
+      stream.launch(run_kernel, &steps[i]);
+    }
+    segment.recording = stream.end_recording();
+    if (!segment.recording) stream.synchronize();  // it failed: its error
+  }
+  stream.replay(*segment.recording);
+  if (Event* records = steps[segment.last].records) stream.record(*records);
+}
+
+// All steps in the order of the plan.
+void issue_all(Rank& rank, Program program, bool idle, int contributors) {
+  auto& steps = rank.programs[static_cast<int>(program)];
+  const bool whole = rank.warm[static_cast<int>(program)] && !idle;
+  for (size_t i = 0; i < steps.size() && !rank.core->failed();) {
+    if (whole && steps[i].segment != nullptr) {
+      issue_segment(steps[i]);
+      i = static_cast<size_t>(steps[i].segment->last) + 1;
+    } else {
+      issue(steps[i++], idle, contributors);
+    }
+  }
+  if (!idle) rank.warm[static_cast<int>(program)] = true;
 }
 
 // An error that reached the issuing thread belongs to the step that a failed stream had begun.
@@ -172,10 +217,7 @@ void run_program(Rank& rank, Program program, bool idle, int contributors) {
   try {
     if (core.options.check_memory) fill_transient(rank, program);
     rank.upload_scalars();
-    for (PreparedStep& s : rank.programs[static_cast<int>(program)]) {
-      if (core.failed()) break;
-      issue(s, idle, contributors);
-    }
+    issue_all(rank, program, idle, contributors);
   } catch (...) {
     fail_here(rank, std::current_exception());
   }

@@ -1,5 +1,6 @@
 #include "tests/cuda_kernels/device_call.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "base/error.h"
@@ -29,7 +30,7 @@ class Mirror {
   }
   Mirror(Mirror&& other) noexcept : host_(other.host_), shift_(other.shift_), memory_(std::exchange(other.memory_, nullptr)) {}
   ~Mirror() { cudaFree(memory_); }
-  bool holds(const void* p) const { return p >= host_.data() && p <= host_.data() + host_.size(); }
+  bool holds(const void* p) const { return p >= host_.data() && p < host_.data() + std::max<size_t>(host_.size(), 1); }
   void* move(const void* p) const { return device() + (static_cast<const std::byte*>(p) - host_.data()); }
   void copy_back() const { check_cuda(cudaMemcpy(host_.data(), device(), host_.size(), cudaMemcpyDeviceToHost), "cudaMemcpy"); }
 

@@ -1,5 +1,6 @@
 #include "tests/kernels/runner.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include <gtest/gtest.h>
@@ -68,6 +69,24 @@ std::vector<std::string> instruction_sets() {
     if (cpu_kernel(OpKind::add, name)) names.push_back(name);
   }
   return names;
+}
+
+TestDevice cpu_device(const std::string& instruction_set) {
+  return {instruction_set, [kernel_set = instruction_set](OpKind op, KernelArgs& args, std::span<const std::span<std::byte>>) {
+            cpu_kernel(op, kernel_set)(args);
+          }};
+}
+
+void run_kernel(const TestDevice& device, OpKind op, KernelArgs& args) {
+  std::vector<std::span<std::byte>> memory;
+  const auto note = [&](const TensorView& view) {
+    const bool known = std::any_of(memory.begin(), memory.end(), [&](auto& buffer) { return buffer.data() == view.data; });
+    if (view.data != nullptr && !known)
+      memory.emplace_back(static_cast<std::byte*>(view.data), static_cast<size_t>(view.elements() * dtype_bytes(view.dtype)));
+  };
+  std::for_each(args.inputs, args.inputs + args.input_count, note);
+  std::for_each(args.outputs, args.outputs + args.output_count, note);
+  device.run(op, args, memory);
 }
 
 LaidOut lay_out(const HostTensor& contents, const Strides& strides) {

@@ -2,6 +2,7 @@
 // Runs one kernel on a case, in any layout that the op accepts, between guard bytes.
 #include <functional>
 #include <optional>
+#include <ostream>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,6 +17,16 @@ enum class MemoryLayout { contiguous, reversed_axes, padded_rows, every_other };
 
 // Runs a kernel somewhere: the memory that it may touch is in these host buffers, which operands and workspace point into.
 using RunKernel = std::function<void(OpKind op, KernelArgs& args, std::span<const std::span<std::byte>> memory)>;
+
+// Where the tests of a program run kernels: the GPU, or the CPU with one of its instruction sets.
+struct TestDevice {
+  std::string name;
+  RunKernel run;
+};
+std::vector<TestDevice> test_devices();  // each test program has its own
+TestDevice cpu_device(const std::string& instruction_set);
+// Runs the kernel there; all operands lie contiguously in host memory.
+void run_kernel(const TestDevice& device, OpKind op, KernelArgs& args);
 
 struct RunOptions {
   std::string instruction_set;  // of the CPU
@@ -39,5 +50,7 @@ struct LaidOut {
   TensorView view;
 };
 LaidOut lay_out(const HostTensor& contents, const Strides& strides);
+
+inline void PrintTo(const TestDevice& device, std::ostream* out) { *out << device.name; }
 
 }  // namespace zeroplan

@@ -1,0 +1,108 @@
+#include "runtime/cuda/cuda_device.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "kernels/cuda/errors.h"
+#include "runtime/cuda/cuda_stream.h"
+
+namespace zeroplan {
+namespace {
+
+void require_size(int64_t bytes) {
+  if (bytes < 0) throw Error(fmt::format("cannot allocate {} bytes", bytes));
+}
+
+class CudaMemory : public DeviceMemory {
+ public:
+  explicit CudaMemory(int64_t bytes) : bytes_(bytes) {
+    require_size(bytes);
+    const cudaError_t status = cudaMalloc(&data_, static_cast<size_t>(std::max<int64_t>(bytes, 1)));
+    if (status != cudaErrorMemoryAllocation) check_cuda(status, "cudaMalloc");
+    if (status == cudaErrorMemoryAllocation) {
+      cudaGetLastError();
+      size_t free = 0, total = 0;
+      check_cuda(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+      throw Error(
+          fmt::format("out of memory: {} bytes asked for, {} bytes free of the GPU's {}; use more ranks, a higher stage or a smaller "
+                      "micro-batch",
+                      bytes, free, total));
+    }
+    check_cuda(cudaMemset(data_, 0, static_cast<size_t>(bytes)), "cudaMemset");
+  }
+  ~CudaMemory() override { cudaFree(data_); }
+  void* data() const override { return data_; }
+  int64_t bytes() const override { return bytes_; }
+
+ private:
+  int64_t bytes_;
+  void* data_ = nullptr;
+};
+
+class PinnedMemory : public DeviceMemory {
+ public:
+  explicit PinnedMemory(int64_t bytes) : bytes_(bytes) {
+    require_size(bytes);
+    check_cuda(cudaHostAlloc(&data_, static_cast<size_t>(std::max<int64_t>(bytes, 1)), cudaHostAllocPortable | cudaHostAllocMapped),
+               "cudaHostAlloc");
+  }
+  ~PinnedMemory() override { cudaFreeHost(data_); }
+  void* data() const override { return data_; }
+  int64_t bytes() const override { return bytes_; }
+
+ private:
+  int64_t bytes_;
+  void* data_ = nullptr;
+};
+
+class CudaDevice : public Device {
+ public:
+  explicit CudaDevice(int index) : index_(index) {
+    CudaDevice::use();
+    check_cuda(cudaGetDeviceProperties(&properties_, index_), "cudaGetDeviceProperties");
+    check_cuda(cudaDeviceGetStreamPriorityRange(&lowest_, &highest_), "cudaDeviceGetStreamPriorityRange");
+  }
+  void use() override { check_cuda(cudaSetDevice(index_), "cudaSetDevice"); }
+  std::unique_ptr<DeviceMemory> alloc(int64_t bytes) override { return std::make_unique<CudaMemory>(bytes); }
+  std::unique_ptr<DeviceMemory> alloc_host(int64_t bytes) override { return std::make_unique<PinnedMemory>(bytes); }
+  std::unique_ptr<Stream> new_stream(StreamKind kind) override {
+    return std::make_unique<CudaStream>(kind == StreamKind::compute ? lowest_ : highest_);
+  }
+  std::unique_ptr<Event> new_event() override { return std::make_unique<CudaEvent>(); }
+  DeviceProperties properties() const override {
+    return {.name = fmt::format("cuda:{} {}, sm_{}{}", index_, properties_.name, properties_.major, properties_.minor),
+            .memory_bytes = static_cast<int64_t>(properties_.totalGlobalMem),
+            .host = false};
+  }
+
+ private:
+  int index_;
+  cudaDeviceProp properties_ = {};
+  int lowest_ = 0, highest_ = 0;  // priorities: numbers fall as priority rises
+};
+
+}  // namespace
+
+int cuda_devices() {
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status == cudaErrorNoDevice || (status == cudaSuccess && count == 0))
+    throw Error("no GPU is at hand: this process sees no CUDA device; run on a machine with one, or with --device cpu");
+  if (status == cudaErrorInsufficientDriver) {
+    int driver = 0;
+    cudaDriverGetVersion(&driver);
+    if (driver == 0) throw Error("no GPU is at hand: there is no CUDA driver; run on a machine with one, or with --device cpu");
+    throw Error(fmt::format("the CUDA driver is for CUDA {}.{}, this program needs {}.{}; update the driver, or run with --device cpu",
+                            driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10));
+  }
+  check_cuda(status, "cudaGetDeviceCount");
+  return count;
+}
+
+std::unique_ptr<Device> make_cuda_device(int index) {
+  const int count = cuda_devices();
+  if (index < 0 || index >= count) throw Error(fmt::format("GPU {} was asked for; this process sees {}, from 0", index, count));
+  return std::make_unique<CudaDevice>(index);
+}
+
+}  // namespace zeroplan

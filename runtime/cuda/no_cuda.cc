@@ -1,0 +1,13 @@
+// Built where CUDA is not.
+#include "base/error.h"
+#include "runtime/cuda/cuda_backend.h"
+
+namespace zeroplan {
+
+Backend make_cuda_backend(const Plan&, std::chrono::milliseconds) {
+  throw Error(
+      "the plan is for device cuda, and this program was built without CUDA; build it with -DZEROPLAN_CUDA=ON, or compile the plan "
+      "with --device cpu");
+}
+
+}  // namespace zeroplan
