@@ -114,6 +114,8 @@ void evaluate_grad(const Node& node, std::span<const HostTensor> in, std::span<H
 
 int64_t workspace(const Graph& graph, const Node& node, int) { return cross_entropy_workspace(graph.value(node.inputs[0]).shape[0]); }
 
+int64_t cuda_workspace(const Graph& graph, const Node& node) { return workspace(graph, node, 1); }
+
 double flops(const Graph& graph, const Node& node) {
   const int logits = node.op == OpKind::cross_entropy ? 0 : 1;
   return 4.0 * static_cast<double>(elements(graph.value(node.inputs[logits]).shape));
@@ -127,6 +129,7 @@ OpDef cross_entropy_def() {
   def.vjp = vjp;
   def.evaluate = evaluate;
   def.workspace = workspace;
+  def.cuda_workspace = cuda_workspace;
   def.flops = flops;
   return def;
 }

@@ -1,12 +1,17 @@
 #include "graph/ops/norm_rules.h"
 
+#include "graph/ops/cuda_workspace.h"
 #include "graph/ops/rules.h"
-#include "graph/ops/workspace.h"
 
 namespace zeroplan {
 namespace {
 
 int64_t grad_workspace(const Graph& graph, const Node& node, int) { return norm_grad_workspace(graph.value(node.inputs[0]).shape.back()); }
+
+int64_t cuda_grad_workspace(const Graph& graph, const Node& node) {
+  const Value& dy = graph.value(node.inputs[0]);
+  return cuda_norm_grad_workspace(row_count(dy.shape), dy.shape.back(), dtype_bytes(wide_dtype(dy.dtype)));
+}
 
 void check_factor(const Graph& graph, const Node& node, int input, std::string_view name, DType dtype, const Shape& shape) {
   const Value& factor = operand(graph, node, input, name);
@@ -53,6 +58,7 @@ OpDef norm_def(double (*flops)(const Graph&, const Node&)) {
 OpDef norm_grad_def(double (*flops)(const Graph&, const Node&)) {
   OpDef def = norm_def(flops);
   def.workspace = grad_workspace;
+  def.cuda_workspace = cuda_grad_workspace;
   return def;
 }
 

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "graph/ops/definitions.h"
 #include "graph/ops/indexing.h"
+#include "graph/ops/reduce_chunks.h"
 #include "graph/ops/rules.h"
 
 namespace zeroplan {
@@ -128,6 +129,11 @@ void prod_vjp(VjpContext& c) {
   c.set(0, c.build.add(OpKind::where, {c.build.add(OpKind::equal, {others, zero}), slope, zero}));
 }
 
+int64_t cuda_workspace(const Graph& graph, const Node& node) {
+  const int64_t kept = elements(graph.values[node.outputs[0]].shape);
+  return kept == 0 ? 0 : reduce_workspace(kept, elements(graph.values[node.inputs[0]].shape) / kept);
+}
+
 double flops(const Graph& graph, const Node& node) { return static_cast<double>(elements(graph.values[node.inputs[0]].shape)); }
 
 OpDef reduce_def(void (*vjp)(VjpContext&)) {
@@ -136,6 +142,7 @@ OpDef reduce_def(void (*vjp)(VjpContext&)) {
   def.vjp = vjp;
   def.evaluate = evaluate;
   def.accepts = accept_any_strides;
+  def.cuda_workspace = cuda_workspace;
   def.flops = flops;
   return def;
 }

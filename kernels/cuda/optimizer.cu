@@ -1,4 +1,5 @@
 // optimizer_update: weights, gradient, report, moments… → weights', moments'…, gradient' zeroed; all in place. One launch per unit.
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/pack.cuh"
 #include "kernels/cuda/storage.cuh"
 #include "kernels/scalar/extents.h"
@@ -25,7 +26,7 @@ __device__ void update_element(T& p, T& gradient, T& m, T& v, bool first_step, c
   gradient = T(0);
 }
 
-// Elements [at, at + kCount) of the buffers: kCount is a pack's, or 1.
+// The elements of the buffers from `at`: a pack of them, or one.
 template <UpdateRule kRule, typename Group, typename T>
 __device__ void update_group(const Buffers<T>& b, int64_t at, bool first_step, const StepScalars<T>& s) {
   constexpr bool kFirst = kRule != UpdateRule::sgd, kSecond = kRule == UpdateRule::adamw || kRule == UpdateRule::adam;
@@ -33,7 +34,7 @@ __device__ void update_group(const Buffers<T>& b, int64_t at, bool first_step, c
   Group p = *group(b.weights), g = *group(b.gradient), m = {}, v = {};
   if constexpr (kFirst) m = *group(b.first_moment);
   if constexpr (kSecond) v = *group(b.second_moment);
-  for (int i = 0; i < Group::kCount; ++i) update_element<kRule>(p.at[i], g.at[i], m.at[i], v.at[i], first_step, s);
+  for (int i = 0; i < Group::kItems; ++i) update_element<kRule>(p.item[i], g.item[i], m.item[i], v.item[i], first_step, s);
   *group(b.weights) = p;
   *group(b.gradient) = g;
   if constexpr (kFirst) *group(b.first_moment) = m;
@@ -42,8 +43,8 @@ __device__ void update_group(const Buffers<T>& b, int64_t at, bool first_step, c
 
 template <typename T>
 struct Single {
-  static constexpr int kCount = 1;
-  T at[1];
+  static constexpr int kItems = 1;
+  T item[1];
 };
 
 // Buffers [covered]; report [kReportFields].
@@ -55,7 +56,7 @@ __global__ void update(UnitArgs unit, Buffers<T> b, const double* report, const 
   StepScalars<T> s = shared;
   const bool skip = report[kReportSkip] != 0, first_step = run->step == 1;
   for_extents(unit, [&](int64_t first, int64_t count, const UnitExtent& extent) {
-    constexpr int kCount = Pack<T>::kCount;
+    constexpr int kCount = Pack<T>::kItems;
     s.decay = decay_scalar<T>(*run, kRule, extent.decay);
     if (skip) return for_items(count, [&](int64_t i) { b.gradient[first + i] = T(0); });
     const int64_t packs = b.packs && first % kCount == 0 ? count / kCount : 0, rest = packs * kCount;
@@ -69,14 +70,14 @@ Buffers<T> buffers_of(const KernelArgs& args) {
   const int moments = args.input_count - 3;
   Buffers<T> b = {args.outputs[0].as<T>(), args.outputs[moments + 1].as<T>(), moments > 0 ? args.outputs[1].as<T>() : nullptr,
                   moments > 1 ? args.outputs[2].as<T>() : nullptr};
-  b.packs = takes_packs(b.weights) && takes_packs(b.gradient) && takes_packs(b.first_moment) && takes_packs(b.second_moment);
+  b.packs = aligned(b.weights) && aligned(b.gradient) && aligned(b.first_moment) && aligned(b.second_moment);
   return b;
 }
 
 template <typename T>
 void run_update(const KernelArgs& args) {
   const auto run = [&](auto* kernel) {
-    launch(args, blocks_for(args, args.unit->covered / Pack<T>::kCount), kBlock, 0, kernel, *args.unit, buffers_of<T>(args),
+    launch(args, blocks_for(args, args.unit->covered / Pack<T>::kItems), kBlock, 0, kernel, *args.unit, buffers_of<T>(args),
            args.inputs[2].as<double>(), args.scalars);
   };
   switch (update_rule(args.attributes->get_string(Attr::optimizer), args.input_count > 3)) {

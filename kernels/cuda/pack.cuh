@@ -1,24 +1,20 @@
 #pragma once
-// Sixteen bytes of elements, moved by one instruction.
-#include "kernels/cuda/launch.cuh"
+// 128 bits of neighbouring elements, loaded and stored as one.
+#include <cstddef>
+#include <cstdint>
+
+#include "base/tensor_view.h"
 
 namespace zeroplan::kernels_cuda {
 
+inline constexpr int64_t kPackBytes = 16;
+
 template <typename T>
-struct alignas(16) Pack {
-  static constexpr int kCount = 16 / sizeof(T);
-  T at[kCount];
+struct alignas(kPackBytes) Pack {
+  static constexpr int kItems = static_cast<int>(kPackBytes / sizeof(T));
+  T item[kItems];
 };
 
-inline bool takes_packs(const void* address) { return reinterpret_cast<uintptr_t>(address) % 16 == 0; }
-// Of a pointer that takes packs, or none.
-template <typename T>
-__device__ inline Pack<T> load_pack(const T* from) {
-  return *reinterpret_cast<const Pack<T>*>(from);
-}
-template <typename T>
-__device__ inline void store_pack(T* to, const Pack<T>& pack) {
-  *reinterpret_cast<Pack<T>*>(to) = pack;
-}
+inline bool aligned(const void* p) { return reinterpret_cast<uintptr_t>(p) % kPackBytes == 0; }
 
 }  // namespace zeroplan::kernels_cuda
