@@ -11,7 +11,7 @@ CudaContext::CudaContext(cudaStream_t stream) : stream_(stream) {
   void* memory = nullptr;
   check_cuda(cudaMalloc(&memory, sizeof(KernelFault)), "cudaMalloc");
   fault_ = static_cast<KernelFault*>(memory);
-  check_cuda(cudaMemsetAsync(fault_, 0, sizeof(KernelFault), stream_), "cudaMemsetAsync");
+  check_cuda(cudaMemsetAsync(fault_, 0, sizeof(KernelFault), stream_), "cudaMemsetAsync");  // the stream waits for no other
 }
 
 CudaContext::~CudaContext() {

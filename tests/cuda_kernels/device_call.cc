@@ -81,6 +81,7 @@ void run_on_device(Kernel kernel, KernelArgs& args, std::span<const std::span<st
   for (TensorView& v : inputs) v.data = mirrors.move(v.data);
   for (TensorView& v : outputs) v.data = mirrors.move(v.data);
   if (unit.count > 0) unit.parameters = mirrors.move(extents.data());
+  check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");  // copies of pageable memory may still be on their way
   const Stream stream;
   CudaContext context(stream.get());
   args.inputs = inputs.data();

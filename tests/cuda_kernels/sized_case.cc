@@ -34,11 +34,12 @@ void check_on_device(const OpCase& op_case) {
     const std::vector<HostTensor> want = reference_outputs(built);
     for (const MemoryLayout layout :
          {MemoryLayout::contiguous, MemoryLayout::reversed_axes, MemoryLayout::padded_rows, MemoryLayout::every_other}) {
+      if (layout != MemoryLayout::contiguous && op_def(op_case.op).accepts == nullptr) break;
       SCOPED_TRACE("layout " + std::to_string(static_cast<int>(layout)));
       RunOptions options = on_device(layout);
       const std::vector<HostTensor> got = run_case(built, options);
       if (layout == MemoryLayout::contiguous || options.strided_inputs > 0)
-        expect_all_close(got, want, tolerance(op_case.op, is_floating(want[0].dtype()) ? want[0].dtype() : DType::f32));
+        expect_all_close(got, want, tolerance(op_case.op, want[0].dtype() == DType::f64 ? DType::f64 : DType::f32));
     }
   }
 }
