@@ -35,6 +35,7 @@ class Stream {
   // Runs task(argument) on some thread of the host when all earlier work is done: cudaLaunchHostFunc. The task must not
   // throw, nor use the device.
   virtual void host_call(Task task, void* argument) = 0;
+  // Of no bytes the addresses may be null.
   virtual void copy(void* to, const void* from, int64_t bytes) = 0;  // cudaMemcpyAsync
   virtual void fill(void* to, int value, int64_t bytes) = 0;         // cudaMemsetAsync
   // *word = value when all earlier work is done; any thread may read it at any time. `word` lies in memory of alloc_host.

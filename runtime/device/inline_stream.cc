@@ -19,10 +19,10 @@ class InlineStream : public Stream {
     run([&] { task(argument); });
   }
   void copy(void* to, const void* from, int64_t bytes) override {
-    run([&] { std::memmove(to, from, static_cast<size_t>(bytes)); });
+    if (bytes > 0) run([&] { std::memmove(to, from, static_cast<size_t>(bytes)); });
   }
   void fill(void* to, int value, int64_t bytes) override {
-    run([&] { std::memset(to, value, static_cast<size_t>(bytes)); });
+    if (bytes > 0) run([&] { std::memset(to, value, static_cast<size_t>(bytes)); });
   }
   void host_call(Task task, void* argument) override { launch(task, argument); }
   void mark(uint32_t* word, uint32_t value) override {

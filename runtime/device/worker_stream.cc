@@ -34,10 +34,10 @@ class WorkerStream : public Stream {
 
   void launch(Task task, void* argument) override { push({.kind = Command::Kind::task, .task = task, .to = argument}); }
   void copy(void* to, const void* from, int64_t bytes) override {
-    push({.kind = Command::Kind::copy, .to = to, .from = from, .bytes = bytes});
+    push_bytes({.kind = Command::Kind::copy, .to = to, .from = from, .bytes = bytes});
   }
   void fill(void* to, int value, int64_t bytes) override {
-    push({.kind = Command::Kind::fill, .to = to, .bytes = bytes, .value = static_cast<uint32_t>(value)});
+    push_bytes({.kind = Command::Kind::fill, .to = to, .bytes = bytes, .value = static_cast<uint32_t>(value)});
   }
   void host_call(Task task, void* argument) override { launch(task, argument); }
   void mark(uint32_t* word, uint32_t value) override { push({.kind = Command::Kind::mark, .to = word, .value = value}); }
@@ -59,6 +59,10 @@ class WorkerStream : public Stream {
   }
 
  private:
+  // Nothing to do is not a command: its addresses may be null.
+  void push_bytes(Command command) {
+    if (command.bytes > 0) push(command);
+  }
   void push(Command command) {
     std::unique_lock lock(mutex_);
     drained_.wait(lock, [&] { return issued_ - done_ < ring_.size(); });

@@ -82,6 +82,8 @@ TEST_F(DeviceTest, CopyAndFill) {
     std::vector<char> a(1000), b(1000);
     stream->fill(a.data(), 5, 999);
     stream->copy(b.data() + 1, a.data(), 999);
+    stream->copy(b.data(), nullptr, 0);
+    stream->fill(nullptr, 7, 0);
     stream->synchronize();
     EXPECT_EQ(a[998], 5);
     EXPECT_EQ(a[999], 0);
