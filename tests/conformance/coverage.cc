@@ -169,6 +169,6 @@ int main(int argc, char** argv) {
       "any "
       "of these is refused by node name.\n\n");
   print_onnx(by_operator(results));
-  fmt::print("\n## Internal operators\n\nWhat plans are made of. Kernels of floating-point operators exist in fp32 and fp64.\n\n");
+  fmt::print("\n## Internal operators\n\nWhat plans are made of. Kernels of floating-point operators exist in fp32, fp64, bf16 and fp16.\n\n");
   print_internal();
 }

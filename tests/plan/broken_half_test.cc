@@ -28,13 +28,13 @@ TEST_F(BrokenHalf, WithoutAMaster) {
 
 TEST_F(BrokenHalf, WithAMomentAsMaster) {
   std::swap(plan.units[0].moment_tensors[0], plan.units[0].moment_tensors[1]);
-  EXPECT_NE(violations(plan).find("[update]"), std::string::npos);
   EXPECT_NE(violations(plan).find("not the master"), std::string::npos);
 }
 
-TEST_F(BrokenHalf, UpdatedWithoutItsMaster) {
+TEST_F(BrokenHalf, UpdatedWithItsMasterAsAMoment) {
   Step& s = step(kUpdate, update());
   std::swap(s.inputs[3], s.inputs[4]);
+  std::swap(s.outputs[1], s.outputs[2]);
   expect("update", kUpdate, update());
 }
 
@@ -42,6 +42,7 @@ TEST_F(BrokenHalf, UpdatedWithFewerMoments) {
   Step& s = step(kUpdate, update());
   s.inputs.pop_back();
   s.outputs.erase(s.outputs.end() - 2);
+  s.in_place = {{0, 0}, {1, 3}, {2, 4}, {3, 1}};
   expect("update", kUpdate, update());
 }
 
@@ -71,9 +72,8 @@ TEST_F(BrokenHalf, ScaleThatDoesNotMove) {
 }
 
 TEST_F(BrokenHalf, ScaleThatTheModelWrites) {
-  const auto casts = [](const Step& s) { return s.op == OpKind::cast && s.kind == StepKind::kernel; };
-  const int index = find(kMicro, casts);
-  step(kMicro, index).outputs[0].tensor = plan.roles.loss_scale;
+  const int index = find(kMicro, OpKind::cross_entropy);
+  step(kMicro, index).outputs[0].tensor = plan.roles.loss_scale;  // a number of float32 too
   expect("state", kMicro, index);
 }
 

