@@ -80,6 +80,11 @@ int64_t workspace(const Graph& graph, const Node& node, int threads) {
                                   dtype_bytes(wide_dtype(q.dtype)));
 }
 
+int64_t cuda_workspace(const Graph& graph, const Node& node) {
+  const Shape& q = graph.value(node.inputs[1]).shape;
+  return attention_grad_delta_bytes(q[0] * q[1] * q[2], dtype_bytes(wide_dtype(graph.value(node.inputs[1]).dtype)));
+}
+
 double flops(const Graph& graph, const Node& node) {
   return 2.5 * attention_flops(node, attention_sizes(graph.value(node.inputs[1]).shape, graph.value(node.inputs[2]).shape));
 }
@@ -92,6 +97,7 @@ OpDef attention_grad_def() {
   def.evaluate = evaluate;
   def.accepts = accepts;
   def.workspace = workspace;
+  def.cuda_workspace = cuda_workspace;
   def.flops = flops;
   return def;
 }

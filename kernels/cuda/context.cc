@@ -11,7 +11,7 @@ CudaContext::CudaContext(cudaStream_t stream) : stream_(stream) {
   void* memory = nullptr;
   check_cuda(cudaMalloc(&memory, sizeof(KernelFault)), "cudaMalloc");
   fault_ = static_cast<KernelFault*>(memory);
-  check_cuda(cudaMemset(fault_, 0, sizeof(KernelFault)), "cudaMemset");
+  check_cuda(cudaMemsetAsync(fault_, 0, sizeof(KernelFault), stream_), "cudaMemsetAsync");  // the stream waits for no other
 }
 
 CudaContext::~CudaContext() {
@@ -30,7 +30,7 @@ cudnnHandle_t CudaContext::dnn() {
 KernelFault CudaContext::take_fault() {
   KernelFault found;
   check_cuda(cudaMemcpy(&found, fault_, sizeof found, cudaMemcpyDeviceToHost), "cudaMemcpy");
-  if (found.kind != KernelFault::none) check_cuda(cudaMemset(fault_, 0, sizeof found), "cudaMemset");
+  if (found.kind != KernelFault::none) check_cuda(cudaMemsetAsync(fault_, 0, sizeof found, stream_), "cudaMemsetAsync");
   return found;
 }
 

@@ -34,8 +34,6 @@ Labels labels_of(const KernelArgs& args, const TensorView& view, int64_t classes
           args.place};
 }
 
-__device__ double logarithm(double x) { return ::log(x); }
-
 // logits [R, C]; lse [R]; losses [R]
 template <typename T>
 __global__ void row_losses(Rows rows, const T* logits, Labels labels, WideOf<T>* lse, double* losses) {

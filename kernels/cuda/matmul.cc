@@ -57,8 +57,7 @@ void matmul_kernel(const KernelArgs& args) {
   ProductProblem problem = problem_of(s, axis, args);
   Batch others = s.batch;
   others.dims[axis] = 1;
-  others.count = 1;
-  for (int d = 0; d < others.rank; ++d) others.count *= others.dims[d];
+  others.recount();
   for (int64_t i = 0; i < others.count; ++i) {
     int64_t at[3];
     others.offsets(i, 3, at);

@@ -13,9 +13,6 @@ struct Forward {
   WideOf<T> epsilon;
 };
 
-__device__ float inverse_root(float x) { return 1.0f / ::sqrtf(x); }
-__device__ double inverse_root(double x) { return 1.0 / ::sqrt(x); }
-
 template <typename T, bool kCentered>
 __device__ void norm_row(const Rows& rows, const Forward<T>& n, int64_t row) {
   using W = WideOf<T>;

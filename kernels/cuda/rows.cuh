@@ -2,6 +2,7 @@
 // Contiguous rows, a block for each: its threads go over the columns, in packs where all rows lie on 16-byte borders. Folds go in an order
 // of the shape alone.
 #include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/math.cuh"
 #include "kernels/cuda/pack.cuh"
 #include "kernels/cuda/storage.cuh"
 
@@ -83,9 +84,6 @@ template <typename Fn>
 __device__ inline void for_rows(const Rows& rows, const Fn& fn) {
   for (int64_t row = blockIdx.x; row < rows.count; row += gridDim.x) fn(row);
 }
-
-__device__ inline float exponential(float x) { return ::expf(x); }
-__device__ inline double exponential(double x) { return ::exp(x); }
 
 template <typename W>
 struct Sums {

@@ -8,7 +8,7 @@ namespace zeroplan {
 namespace {
 
 constexpr uint64_t kSeed = 7;
-constexpr DType kPrecisions[] = {DType::f32, DType::f64};
+constexpr DType kPrecisions[] = {DType::f32, DType::f64, DType::f16, DType::bf16};
 
 RunOptions on_device(MemoryLayout layout = MemoryLayout::contiguous, std::optional<std::pair<int, int>> in_place = {}) {
   RunOptions options;

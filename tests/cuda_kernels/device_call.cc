@@ -77,6 +77,7 @@ void run_on_device(OpKind op, KernelArgs& args, std::span<const std::span<std::b
   for (TensorView& v : inputs) v.data = mirrors.move(v.data);
   for (TensorView& v : outputs) v.data = mirrors.move(v.data);
   if (unit.count > 0) unit.parameters = mirrors.move(extents.data());
+  check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");  // copies of pageable memory may still be on their way
   const Stream stream;
   CudaContext context(stream.get());
   args.inputs = inputs.data();
@@ -85,6 +86,7 @@ void run_on_device(OpKind op, KernelArgs& args, std::span<const std::span<std::b
   args.unit = args.unit ? &unit : nullptr;
   args.scalars = mirrors.move(&scalars);
   args.context = &context;
+  check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");  // the copies are in no order with the stream
   kernel(args);
   check_cuda(cudaStreamSynchronize(stream.get()), "cudaStreamSynchronize");
   const KernelFault fault = context.take_fault();
