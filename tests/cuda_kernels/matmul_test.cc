@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/cuda_kernels/sized_case.h"
+#include "tests/kernels/judge.h"
 #include "tests/op_cases/case_lists.h"
 
 namespace zeroplan {
@@ -14,6 +15,13 @@ TEST(CudaMatmul, Batches) {
       {{4, 3, 1}, {4, 1, 6}},          {{7}, {3, 7, 5}},
   };
   for (const auto& [a, b] : shapes) check_on_device({"matmul", OpKind::matmul, {real(a), real(b)}});
+}
+
+// More batches than one call takes.
+TEST(CudaMatmul, ManyBatches) {
+  const OpCase op_case = {"matmul", OpKind::matmul, {real({70001, 2, 3}), real({70001, 3, 1})}};
+  const CaseGraph built = build_case(op_case, DType::f32, 3);
+  expect_all_close(device_outputs(built), reference_outputs(built), 1e-5);
 }
 
 TEST(CudaMatmul, Sizes) {
