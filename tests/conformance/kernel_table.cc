@@ -91,8 +91,8 @@ void print_internal_operators() {
     if (kernel)
       for (const DType dtype : found == all.end() ? types_of_own_tests(op) : found->second.types) types.push_back(dtype_name(dtype));
     fmt::print("| {} | {} | {} | {} | {} | {} | {} | {} |\n", op_name(op), class_name(op_class(op)), cpu_kernel(op) ? "yes" : "",
-               kernel ? "yes" : "", fmt::join(types, " "),
-               kernel && found != all.end() ? std::to_string(found->second.count) : "", def.vjp ? "yes" : "", def.evaluate ? "yes" : "");
+               kernel ? "yes" : "", fmt::join(types, " "), kernel && found != all.end() ? std::to_string(found->second.count) : "",
+               def.vjp ? "yes" : "", def.evaluate ? "yes" : "");
   }
 }
 
