@@ -48,7 +48,7 @@ TEST_P(PassCase, GivesTheWrittenOutputAndTheSameNumbers) {
   ASSERT_FALSE(results_after.empty());
   const bool half = is_half(file.options.precision);
   expect_close(results_after, results_before, half ? 0x1p-5 : 1e-7);  // exporters round the constants of a GELU to single precision
-  if (results_after.count("eval loss sum")) {
+  if (results_after.count("eval loss sum") && !half) {
     EXPECT_EQ(results_after.at("eval loss sum"), results_before.at("loss sum"));
   }
   if (half || before.loss.sum == kNone || before.parameters.empty()) return;  // differences are taken in double
