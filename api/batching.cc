@@ -91,8 +91,6 @@ void check_options(const CompileOptions& o) {
   if (!o.loss_map.empty() && o.loss_model.empty()) problems.push_back("--loss-map goes with --loss-model");
   if (o.momentum != 0 && o.optimizer != OptimizerKind::sgd)
     problems.push_back("--momentum goes with --optimizer sgd only; adamw and adam take --betas at run");
-  if (is_half(o.precision))
-    problems.push_back(fmt::format("--precision {} is not available yet; use fp32 or fp64", precision_name(o.precision)));
   if (o.precision == DType::f64 && o.wire_dtype() != DType::f64)
     problems.push_back(fmt::format("--reduce-dtype {} goes with gradients that are summed in float32, not with --precision fp64",
                                    precision_name(o.wire_dtype())));

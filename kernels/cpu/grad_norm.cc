@@ -51,7 +51,8 @@ void grad_norm_kernel(const KernelArgs& args) {
   const double weight = static_cast<const double*>(args.inputs[1].data)[kReportWeight];
   if (weight == 0) return;  // an empty window: nothing was accumulated
   int64_t* limbs = static_cast<int64_t*>(args.outputs[0].data);
-  const int64_t* counters = args.attributes->has(Attr::starts) ? args.attributes->get_ints(Attr::starts).data() : nullptr;
+  const int64_t* counters =
+      args.attributes != nullptr && args.attributes->has(Attr::starts) ? args.attributes->get_ints(Attr::starts).data() : nullptr;
   visit_floating(args.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     const T* gradient = static_cast<const T*>(args.inputs[0].data);

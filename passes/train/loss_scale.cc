@@ -18,10 +18,14 @@ double nominal_weight(const Graph& graph, ValueId id, int steps = kLongestChain)
   if (value.producer == kNone) return 1;
   const Node& node = graph.nodes[value.producer];
   if (node.op == OpKind::cross_entropy) return static_cast<double>(graph.values[node.inputs[0]].shape[0]);
-  double most = 1;
-  for (const ValueId input : node.inputs)
-    if (input != kNone) most = std::max(most, nominal_weight(graph, input, steps - 1));
-  return most;
+  double most = 1, product = 1;
+  for (const ValueId input : node.inputs) {
+    if (input == kNone) continue;
+    const double weight = nominal_weight(graph, input, steps - 1);
+    most = std::max(most, weight);
+    product *= weight;
+  }
+  return node.op == OpKind::mul ? product : most;
 }
 
 }  // namespace

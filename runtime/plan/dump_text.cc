@@ -61,30 +61,29 @@ void put_unit(std::string& out, const Plan& plan, size_t index, int rank) {
   }
 }
 
-// Each tensor's type where it lies; where a collective moves it, and where its kernel adds up in another.
+// Each tensor's type where it lies; what a collective moves it as; and what is added up in, in the kernels that write it or the reduction
+// that takes it in.
 void put_tensors(std::string& out, const Plan& plan) {
-  std::vector<std::string> notes(plan.tensors.size());
-  const auto note = [&](const Operand& o, const char* what, DType dtype) {
-    if (o.tensor == kNone || plan.tensors[o.tensor].kind == TensorKind::metrics) return;
-    std::string& text = notes[o.tensor];
-    const std::string line = fmt::format("  {} {}", what, type_name(dtype));
-    if (text.find(line) == std::string::npos) text += line;
+  std::vector<std::string> wires(plan.tensors.size()), sums(plan.tensors.size());
+  const auto note = [&](std::vector<std::string>& notes, const Operand& o, const char* what, DType dtype) {
+    if (o.tensor != kNone && plan.tensors[o.tensor].kind != TensorKind::metrics)
+      notes[o.tensor] = fmt::format("  {} {}", what, type_name(dtype));
   };
+  const auto type_of = [&](const Operand& o) { return o.tensor == kNone ? DType::u8 : plan.tensors[o.tensor].dtype; };
   for (const PlanProgram& p : plan.programs)
     for (const Step& step : p.steps) {
-      if (step.kind == StepKind::all_gather && !step.outputs.empty() && step.outputs[0].tensor != kNone)
-        note(step.inputs.empty() ? Operand{} : step.inputs[0], "on the wire", plan.tensors[step.outputs[0].tensor].dtype);
-      if (step.kind == StepKind::reduce_scatter && step.inputs.size() > 1 && step.inputs[1].tensor != kNone)
-        note(step.inputs[1], "on the wire", plan.tensors[step.inputs[1].tensor].dtype);
-      if (step.kind != StepKind::kernel) continue;
+      const bool scatter = step.kind == StepKind::reduce_scatter, gather = step.kind == StepKind::all_gather;
+      const size_t moved = scatter ? 1 : 0;
+      if ((scatter || gather) && step.inputs.size() > moved) note(wires, step.inputs[moved], "on the wire", type_of(step.inputs[moved]));
+      if (scatter && step.inputs.size() > moved) note(sums, step.inputs[moved], "added up in", wide_dtype(type_of(step.inputs[moved])));
       for (const Operand& o : step.outputs)
-        if (o.tensor != kNone && is_half(plan.tensors[o.tensor].dtype)) note(o, "accumulated", wide_dtype(plan.tensors[o.tensor].dtype));
+        if (step.kind == StepKind::kernel && is_floating(type_of(o))) note(sums, o, "added up in", wide_dtype(type_of(o)));
     }
   out += "tensors (kind, type in storage, on the wire, in accumulation)\n";
   for (size_t i = 0; i < plan.tensors.size(); ++i) {
     const PlanTensor& t = plan.tensors[i];
     if (t.kind != TensorKind::workspace)
-      out += fmt::format("  {} {} {}{}{}\n", t.name, tensor_kind_name(t.kind), type_name(t.dtype), to_string(t.shape), notes[i]);
+      out += fmt::format("  {} {} {}{}{}{}\n", t.name, tensor_kind_name(t.kind), type_name(t.dtype), to_string(t.shape), wires[i], sums[i]);
   }
 }
 

@@ -26,7 +26,7 @@ int64_t packing_bytes(const Plan& plan, const Step& step) {
   const PlanTensor& y = plan.tensors[step.outputs[0].tensor];
   const int64_t depth = std::min(a.shape.empty() ? 1 : a.shape.back(), kDepth), columns = y.shape.empty() ? 1 : y.shape.back();
   if (y.dtype == DType::f64) return std::min(kDoubleBuffer, 2 * (std::min(columns, kDoubleBuffer) * depth * 8 + kDoublePanel));
-  return 2 * (std::min(columns, kColumns) * depth * dtype_bytes(y.dtype) + kPanel);
+  return 2 * (std::min(columns, kColumns) * depth * dtype_bytes(wide_dtype(y.dtype)) + kPanel);
 }
 
 int64_t constant_bytes(const Plan& plan) {

@@ -139,8 +139,7 @@ TEST_F(T33, BatchesThatDoNotDivide) {
 }
 
 TEST_F(T33, OptionsOfLaterAreRefusedByName) {
-  for (const char* option :
-       {"--resume DIR", "--save DIR", "--save-every 3", "--recompute", "--precision bf16", "--precision fp16", "--reduce fast"}) {
+  for (const char* option : {"--resume DIR", "--save DIR", "--save-every 3", "--recompute", "--reduce fast"}) {
     const Outcome outcome = train(option);
     EXPECT_TRUE(outcome.code == 1 || outcome.code == 2) << option << ": " << outcome.output;
     EXPECT_THAT(outcome.output,

@@ -18,7 +18,7 @@ namespace zeroplan {
 struct CaseFile {
   std::string head;  // everything above the input, as it stands
   std::vector<std::string>
-      passes;  // names; the words `eval` and `sync_bn` set those options, `outputs` asks for all outputs and no training
+      passes;  // names; the words `eval`, `sync_bn`, `bf16` and `fp16` set those options, `outputs` asks for all outputs and no training
   CompileOptions options;
   bool outputs = false;
   std::string input, output;

@@ -46,11 +46,12 @@ TEST_P(PassCase, GivesTheWrittenOutputAndTheSameNumbers) {
 
   const auto results_before = results(before), results_after = results(after);
   ASSERT_FALSE(results_after.empty());
-  expect_close(results_after, results_before, 1e-7);  // exporters round the constants of a GELU to single precision
-  if (results_after.count("eval loss sum")) {
+  const bool half = is_half(file.options.precision);
+  expect_close(results_after, results_before, half ? 0x1p-5 : 1e-7);  // exporters round the constants of a GELU to single precision
+  if (results_after.count("eval loss sum") && !half) {
     EXPECT_EQ(results_after.at("eval loss sum"), results_before.at("loss sum"));
   }
-  if (before.loss.sum == kNone || before.parameters.empty()) return;
+  if (half || before.loss.sum == kNone || before.parameters.empty()) return;  // differences are taken in double
   const auto expected = numeric_gradients(before), actual = gradients(after);
   EXPECT_EQ(actual.size(), expected.size());
   expect_close(actual, expected, 1e-6);

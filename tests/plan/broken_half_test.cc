@@ -26,6 +26,26 @@ TEST_F(BrokenHalf, WithoutAMaster) {
   EXPECT_NE(violations(plan).find("not the master"), std::string::npos);
 }
 
+TEST_F(BrokenHalf, WithAMomentAsMaster) {
+  std::swap(plan.units[0].moment_tensors[0], plan.units[0].moment_tensors[1]);
+  EXPECT_NE(violations(plan).find("not the master"), std::string::npos);
+}
+
+TEST_F(BrokenHalf, UpdatedWithItsMasterAsAMoment) {
+  Step& s = step(kUpdate, update());
+  std::swap(s.inputs[3], s.inputs[4]);
+  std::swap(s.outputs[1], s.outputs[2]);
+  expect("update", kUpdate, update());
+}
+
+TEST_F(BrokenHalf, UpdatedWithFewerMoments) {
+  Step& s = step(kUpdate, update());
+  s.inputs.pop_back();
+  s.outputs.erase(s.outputs.end() - 2);
+  s.in_place = {{0, 0}, {1, 3}, {2, 4}, {3, 1}};
+  expect("update", kUpdate, update());
+}
+
 TEST_F(BrokenHalf, ExportedAsItWasRounded) {
   plan = half_plan(2, 2, DType::f16);  // its weights are whole
   const int index = find(Program::save, OpKind::export_unit);
@@ -49,6 +69,12 @@ TEST_F(BrokenHalf, ScaleThatDoesNotMove) {
   for (Operand& o : program(kUpdate).exit)
     if (o.tensor == plan.roles.loss_scale) o.value = step(kUpdate, clip()).inputs[2].value;
   expect("update", kUpdate, clip());
+}
+
+TEST_F(BrokenHalf, ScaleThatTheModelWrites) {
+  const int index = find(kMicro, OpKind::cross_entropy);
+  step(kMicro, index).outputs[0].tensor = plan.roles.loss_scale;  // a number of float32 too
+  expect("state", kMicro, index);
 }
 
 TEST_F(BrokenHalf, ScaleWithoutCounters) {

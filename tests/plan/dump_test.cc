@@ -12,15 +12,28 @@ namespace zeroplan::test {
 namespace {
 
 TEST(Memory, RowsAddUpToTheArenas) {
-  for (int stage : {0, 1, 2, 3}) {
-    const Plan plan = residual_plan(2, stage);
-    std::array<int64_t, kArenas> sums{};
-    for (const MemoryRow& row : memory_rows(plan)) {
-      EXPECT_GE(row.bytes, 0) << row.name;
-      sums[static_cast<int>(row.arena)] += row.bytes;
+  for (int stage : {0, 1, 2, 3})
+    for (const Plan& plan : {residual_plan(2, stage), half_plan(2, stage, DType::f16)}) {
+      std::array<int64_t, kArenas> sums{};
+      for (const MemoryRow& row : memory_rows(plan)) {
+        EXPECT_GE(row.bytes, 0) << row.name;
+        sums[static_cast<int>(row.arena)] += row.bytes;
+      }
+      EXPECT_EQ(sums, plan.arena_bytes);
     }
-    EXPECT_EQ(sums, plan.arena_bytes);
-  }
+}
+
+TEST(Dump, StatesTypesInStorageOnTheWireAndInSums) {
+  Plan plan = half_plan(2, 3, DType::bf16);
+  const std::string text = dump_text(plan, 0);
+  EXPECT_NE(text.find("weights kept bfloat16 beside a float32 master, gathered bfloat16; gradients reduced float32, added up and kept "
+                      "float32; moments float32"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("wte.weight.weights weights bfloat16["), std::string::npos);
+  EXPECT_NE(text.find("]  on the wire bfloat16"), std::string::npos);
+  EXPECT_NE(text.find("wte.weight.reduce reduce buffers float32["), std::string::npos);
+  EXPECT_NE(text.find("]  on the wire float32  added up in float32"), std::string::npos);
 }
 
 int64_t row(const Plan& plan, const std::string& name, Arena arena) {
