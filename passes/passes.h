@@ -19,6 +19,7 @@ bool sync_batch_norm(Graph&, const CompileOptions&);  // with --sync-bn: batch s
 bool autodiff(Graph&, const CompileOptions&);
 bool mark_gradients(Graph&, const CompileOptions&);   // a gradient carries its parameter's index: later passes and messages name it
 bool recompute_cheap(Graph&, const CompileOptions&);  // cheap activations again in the backward, where that frees memory
+bool fuse_products(Graph&, const CompileOptions&);    // matmul with bias and residual
 bool fuse_elementwise(Graph&, const CompileOptions&);
 bool snapshot_source(Graph&, const CompileOptions&);  // keeps the training graph for the verifier
 // zero

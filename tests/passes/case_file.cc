@@ -24,6 +24,8 @@ void read_passes(const std::string& line, CaseFile& file) {
       file.options.eval = true;
     else if (word == "sync_bn")
       file.options.sync_bn = true;
+    else if (word == "cuda")
+      file.options.device = DeviceKind::cuda;
     else if (word == "outputs")
       file.outputs = true;
     else
