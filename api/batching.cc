@@ -52,7 +52,8 @@ std::vector<std::pair<std::string, std::string>> effective_options(const Compile
           {"sample-weight", o.sample_weight},
           {"optimizer", std::string(optimizer_name(o.optimizer))},
           {"momentum", fmt::to_string(o.momentum)},
-          {"precision", o.precision == DType::f64 ? "fp64" : "fp32"},
+          {"precision", std::string(precision_name(o.precision))},
+          {"reduce-dtype", std::string(precision_name(o.wire_dtype()))},
           {"unit", joined(o.unit_patterns)},
           {"unit-bytes", o.unit_bytes == 0 ? "auto" : fmt::to_string(o.unit_bytes)},
           {"prefetch", fmt::to_string(o.prefetch)},
@@ -90,6 +91,11 @@ void check_options(const CompileOptions& o) {
   if (!o.loss_map.empty() && o.loss_model.empty()) problems.push_back("--loss-map goes with --loss-model");
   if (o.momentum != 0 && o.optimizer != OptimizerKind::sgd)
     problems.push_back("--momentum goes with --optimizer sgd only; adamw and adam take --betas at run");
+  if (is_half(o.precision))
+    problems.push_back(fmt::format("--precision {} is not available yet; use fp32 or fp64", precision_name(o.precision)));
+  if (o.precision == DType::f64 && o.wire_dtype() != DType::f64)
+    problems.push_back(fmt::format("--reduce-dtype {} goes with gradients that are summed in float32, not with --precision fp64",
+                                   precision_name(o.wire_dtype())));
   if (!problems.empty()) throw ErrorList("options that cannot be used:", problems);
 }
 

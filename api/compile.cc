@@ -21,7 +21,7 @@ ImportOptions import_options(const CompileOptions& options) {
   import.loss_model = options.loss_model;
   import.loss_map = options.loss_map;
   import.sample_weight = options.sample_weight;
-  import.precision = options.precision;
+  import.precision = options.wide_precision();
   import.train = options.train;
   import.freeze = options.freeze;
   import.tie = options.tie;

@@ -26,7 +26,7 @@ WeightReader open_weights(const Plan& plan, std::shared_ptr<WeightFiles> files) 
   require_same_model(plan, *files);
   auto parameters = std::make_shared<std::vector<PlanParameter>>(plan.parameters);
   // shared_ptr: std::function must be copyable, and every rank's copy reads the same mapped files.
-  return [files, parameters, dtype = plan.header.precision](int parameter, int64_t first, int64_t count, void* to) {
+  return [files, parameters, dtype = wide_dtype(plan.header.precision)](int parameter, int64_t first, int64_t count, void* to) {
     read_weight(*files, parameters->at(parameter).parameter.source, first, count, dtype, to);
   };
 }
@@ -47,7 +47,7 @@ ExportedFiles export_trained(Executor& executor, const std::string& path) {
   return export_model(plan.header.model_path, path, parameters, [&](const TakeParameter& take) {
     executor.export_parameters([&](int index, const void* values) {
       const Parameter& p = parameters[index];
-      take(index, {static_cast<const std::byte*>(values), static_cast<size_t>(elements(p.shape) * dtype_bytes(p.dtype))});
+      take(index, {static_cast<const std::byte*>(values), static_cast<size_t>(elements(p.shape) * dtype_bytes(wide_dtype(p.dtype)))});
     });
   });
 }

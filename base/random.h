@@ -11,7 +11,7 @@ class SplitMix64 {
   explicit SplitMix64(uint64_t state) : state_(state) {}
   uint64_t next() { return mix(state_ += kStep); }
   // The mixing function alone: a bijection, for random access by counter.
-  static uint64_t mix(uint64_t z) {
+  static constexpr uint64_t mix(uint64_t z) {
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return z ^ (z >> 31);

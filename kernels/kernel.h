@@ -15,7 +15,8 @@ struct RunScalars {
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0.01;
   double momentum = 0;      // of sgd; the executor sets the plan's
   double clip = 0;          // largest global norm; 0: no clipping
-  int64_t step = 0;         // t, from 1 in the first update
+  int64_t step = 0;         // from 1
+  int64_t skipped = 0;      // steps before this one that updated nothing; the executor sets it
   int64_t micro_batch = 0;  // v; the executor sets it, in an update to the last
   uint64_t seed = 0;        // of random numbers, with step and micro_batch
 };

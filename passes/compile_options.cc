@@ -13,6 +13,22 @@ std::string_view optimizer_name(OptimizerKind kind) {
   throw std::logic_error("optimizer out of range");
 }
 
+std::string_view precision_name(DType dtype) {
+  switch (dtype) {
+    case DType::f32: return "fp32";
+    case DType::f64: return "fp64";
+    case DType::f16: return "fp16";
+    case DType::bf16: return "bf16";
+    default: unhandled_dtype(dtype);
+  }
+}
+
+std::optional<DType> parse_precision(std::string_view name) {
+  for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16})
+    if (precision_name(dtype) == name) return dtype;
+  return std::nullopt;
+}
+
 std::optional<OptimizerKind> parse_optimizer(std::string_view name) {
   for (const OptimizerKind kind : {OptimizerKind::adamw, OptimizerKind::adam, OptimizerKind::sgd})
     if (optimizer_name(kind) == name) return kind;

@@ -18,6 +18,10 @@ enum class OptimizerKind : uint8_t { adamw, adam, sgd };
 std::string_view optimizer_name(OptimizerKind kind);
 std::optional<OptimizerKind> parse_optimizer(std::string_view name);
 
+// The words of --precision and --reduce-dtype: fp32, fp64, fp16, bf16.
+std::string_view precision_name(DType dtype);
+std::optional<DType> parse_precision(std::string_view name);
+
 struct CompileOptions {
   int ranks = 1;
   int64_t batch = 0;          // samples per optimizer step; 0: V × the batch that the graph bakes in, else 1 per micro-batch
@@ -31,8 +35,9 @@ struct CompileOptions {
   std::string sample_weight;                    // --sample-weight INPUT
   OptimizerKind optimizer = OptimizerKind::adamw;
   double momentum = 0;
-  bool model_optimizer = false;  // the optimizer that the model states, where it does, goes before the two above
-  DType precision = DType::f32;
+  bool model_optimizer = false;       // the optimizer that the model states, where it does, goes before the two above
+  DType precision = DType::f32;       // f16, bf16: values of the model; masters, moments and gradient sums are f32
+  std::optional<DType> reduce_dtype;  // --reduce-dtype: gradients on the wire; default what they are summed in
   std::vector<std::string> unit_patterns;
   int64_t unit_bytes = 0;  // 0: auto
   int prefetch = 1;
@@ -47,6 +52,11 @@ struct CompileOptions {
   std::map<std::string, HostTensor> bind;              // --bind INPUT=VALUES: inputs that are constants
   std::vector<std::string> outputs;                    // not empty: a forward plan for these outputs of the model; nothing is trained
   bool inference = false;                              // Dropout and BatchNormalization in inference mode, whatever the file states
+
+  // What gradients are summed in, and what masters and moments are.
+  DType wide_precision() const { return wide_dtype(precision); }
+  DType wire_dtype(DType weights) const { return reduce_dtype.value_or(wide_dtype(weights)); }  // of gradients of such weights
+  DType wire_dtype() const { return wire_dtype(precision); }
 
   bool forward_only() const { return !outputs.empty(); }
 

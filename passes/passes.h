@@ -16,7 +16,9 @@ bool dce(Graph&, const CompileOptions&);
 bool record_outputs(Graph&, const CompileOptions&);   // forward plans: the forward is eval_step, its outputs are state
 bool clone_eval(Graph&, const CompileOptions&);       // eval_step: the forward again, with its own values
 bool sync_batch_norm(Graph&, const CompileOptions&);  // with --sync-bn: batch statistics over all ranks
+bool precision(Graph&, const CompileOptions&);        // --precision bf16, fp16: what is computed in 16 bits, and what in float32
 bool autodiff(Graph&, const CompileOptions&);
+bool fold_casts(Graph&, const CompileOptions&);       // casts that undo each other, sums that are cast
 bool mark_gradients(Graph&, const CompileOptions&);   // a gradient carries its parameter's index: later passes and messages name it
 bool recompute_cheap(Graph&, const CompileOptions&);  // cheap activations again in the backward, where that frees memory
 bool fuse_products(Graph&, const CompileOptions&);    // matmul with bias and residual

@@ -15,11 +15,13 @@ const std::vector<Pass>& pipeline() {
       {"record_outputs", record_outputs, "keep the outputs of a forward plan"},
       {"clone_eval", clone_eval, "copy the forward into the eval program"},
       {"sync_batch_norm", sync_batch_norm, "take batch statistics over all ranks"},
+      {"precision", precision, "choose what is computed in 16 bits"},
       {"autodiff", autodiff, "append the backward, one vjp per node"},
       // Vjps are built one by one: they transpose back what the forward transposed, and compute some products twice.
       {"canonicalize_backward", canonicalize_views, "canonicalize_views again, on what autodiff built"},
       {"cse_backward", cse, "cse again, on what autodiff built"},
       {"dce_backward", dce, "dce again, on what autodiff built"},
+      {"fold_casts", fold_casts, "drop casts that undo each other"},
       {"mark_gradients", mark_gradients, "name the parameter of each gradient"},
       {"recompute_cheap", recompute_cheap, "compute cheap activations again in the backward"},
       {"fuse_products", fuse_products, "let matmul add bias and residual (CUDA)"},

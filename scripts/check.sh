@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The test command: builds and tests the release, asan and tsan presets, tries the installed package and the README's commands, runs
 # ONNX's suites forward and checks their gradients, trains files from PyPI, checks style.
-# Prints minutes per stage. ZEROPLAN_CHECK_STAGES chooses some of: style asan tsan demo release (default: all).
+# Prints minutes per stage. ZEROPLAN_CHECK_STAGES chooses some of: style asan tsan demo release (default), cuda.
+# Stage cuda: the kernels on the CPU's stand-in for CUDA with their tests, and the real build by nvcc, which nothing here can run.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$here"
@@ -45,6 +46,18 @@ if wants tsan; then
 fi
 if wants release; then stage "build release" build release; fi
 if wants demo; then stage demo bash scripts/demo.sh "$demo"; fi
+cuda_host_targets() { ninja -C build-cuda-host -t targets all | grep -oE '^cuda_[a-z_]*_test:' | tr -d : | tr '\n' ' '; }
+cuda_toolkit() { command -v nvcc >/dev/null || [ -x "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" ]; }
+if wants cuda && cuda_toolkit; then
+  cmake --preset cuda-host >"$log" 2>&1
+  stage "build cuda-host" build cuda-host "zeroplan $(cuda_host_targets)"
+  stage "test cuda-host" test_preset cuda-host -L cuda_host
+  stage "build cuda" build cuda zeroplan
+  echo "cuda: built for sm ${ZEROPLAN_CUDA_ARCHITECTURES:-80, 90 and 100}: $(build-cuda/zeroplan --version)"
+elif wants cuda; then
+  echo "cuda: not built, no toolkit"
+  [ -z "${ZEROPLAN_REQUIRE_CUDA:-}" ] || exit 1
+fi
 if wants release; then
   stage conformance bash scripts/conformance.sh
   stage gradcheck bash scripts/gradcheck.sh

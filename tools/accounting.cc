@@ -14,7 +14,8 @@ double moved_bytes(const Plan& plan, const PlanProgram& program) {
   for (const Step& step : program.steps) {
     if (step.kind != StepKind::all_gather && step.kind != StepKind::reduce_scatter) continue;
     const PlanUnit& unit = plan.units[step.unit];
-    const DType dtype = step.op == OpKind::gather_weights ? unit.dtype : unit.gradient_dtype;
+    const bool scatter = step.kind == StepKind::reduce_scatter;
+    const DType dtype = plan.tensors[scatter ? step.inputs[1].tensor : step.inputs[0].tensor].dtype;
     bytes += share * static_cast<double>(unit.padded_elements * dtype_bytes(dtype));
   }
   return bytes;

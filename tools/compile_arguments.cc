@@ -81,7 +81,8 @@ void CompileArguments::declare(CLI::App& command) {
   option("--sample-weight", options_.sample_weight, "INPUT: a number for each sample, which counts as often; a mean is over their sum");
   option("--optimizer", optimizer_, "adamw, adam or sgd; default the one that the model states, if it does");
   option("--momentum", options_.momentum, "of sgd, from 0 to below 1");
-  option("--precision", precision_, "fp32 or fp64");
+  option("--precision", precision_, "fp32, fp64, bf16 or fp16: of the model's values; with bf16 and fp16 the update keeps float32 masters");
+  option("--reduce-dtype", reduce_dtype_, "fp32, bf16 or fp16: of gradients on the wire; they are added up in float32");
   option("--unit", options_.unit_patterns, "PATTERN: parameters with the same matched text form one shard unit")->take_all();
   option("--unit-bytes", options_.unit_bytes, "largest automatic unit in bytes; 0 chooses");
   option("--prefetch", options_.prefetch, "units gathered ahead of the one in use, 0 to 64");
@@ -135,14 +136,15 @@ CompileOptions CompileArguments::finish() const {
   else
     problems.push_back(fmt::format("--device {}: must be cpu or cuda", device_));
   options.model_optimizer = command_->count("--optimizer") == 0 && command_->count("--momentum") == 0;
-  if (precision_ == "fp32")
-    options.precision = DType::f32;
-  else if (precision_ == "fp64")
-    options.precision = DType::f64;
-  else if (precision_ == "bf16" || precision_ == "fp16")
-    problems.push_back(fmt::format("--precision {} is not available yet; use fp32 or fp64", precision_));
+  if (const std::optional<DType> precision = parse_precision(precision_))
+    options.precision = *precision;
   else
-    problems.push_back(fmt::format("--precision {}: must be fp32 or fp64", precision_));
+    problems.push_back(fmt::format("--precision {}: must be fp32, fp64, bf16 or fp16", precision_));
+  if (command_->count("--reduce-dtype") > 0) {
+    options.reduce_dtype = parse_precision(reduce_dtype_);
+    if (!options.reduce_dtype || options.reduce_dtype == DType::f64)
+      problems.push_back(fmt::format("--reduce-dtype {}: must be fp32, bf16 or fp16", reduce_dtype_));
+  }
   if (const std::optional<Launch> launch = find_launch()) {
     if (command_->count("--ranks") == 0) options.ranks = launch->size;
     if (options.ranks != launch->size)

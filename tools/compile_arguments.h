@@ -24,6 +24,7 @@ class CompileArguments {
   std::string device_ = "cpu";
   std::string optimizer_ = "adamw";
   std::string precision_ = "fp32";
+  std::string reduce_dtype_ = "fp32";
 };
 
 // Declares an option of a later stage of growth: given, it is refused by name.

@@ -50,7 +50,9 @@ void print_plan_heading(const CompileOptions& options) {
   say("published: 16-byte mixed-precision accounting of states alone. plan: what this program allocates per rank ({} bytes of weights, "
       "gradients and "
       "optimizer per parameter with adamw); KB, MB, GB = 10^3, 10^6, 10^9 bytes\n",
-      options.precision == DType::f64 ? "8 + 8 + 16" : "4 + 4 + 8");
+      is_half(options.precision)        ? "2 + 4 + 12"
+      : options.precision == DType::f64 ? "8 + 8 + 16"
+                                        : "4 + 4 + 8");
   say("{:>8} {:>6}  {:>10}  {:>10} {:>10} {:>10}  {:>10}  {:>10}\n", "ranks", "stage", "published", "state", "transient", "inputs",
       "plan total", "moved/step");
 }

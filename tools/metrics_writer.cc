@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "tools/console.h"
@@ -22,6 +23,16 @@ int64_t tokens_per_sample(const Plan& plan) {
       return elements(input.shape) / input.shape[input.sample_axis];
   return 0;
 }
+
+namespace {
+
+constexpr size_t kLongestName = 128;
+
+std::string quoted(const std::string& name) {
+  return nlohmann::json(name.substr(0, kLongestName)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace
 
 MetricsWriter::MetricsWriter(const std::string& path, const Plan& plan) : path_(path), tokens_per_sample_(tokens_per_sample(plan)) {
   arena_bytes_ = std::accumulate(plan.arena_bytes.begin(), plan.arena_bytes.end(), int64_t{0});
@@ -70,6 +81,8 @@ void MetricsWriter::write(const RunEvent& event) {
   number("grad_norm", step.grad_norm);
   number("clipped_norm", step.clipped_norm);
   number("clip_factor", step.clip_factor);
+  if (step.loss_scale > 0) number("loss_scale", step.loss_scale);
+  if (!step.overflow.empty()) end = fmt::format_to(end, "\"overflow\": {}, ", quoted(step.overflow));
   number("lr", event.lr);
   number("step_ms", step.step_ms);
   number("compute_ms", step.compute_ms);

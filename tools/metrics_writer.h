@@ -7,7 +7,8 @@
 namespace zeroplan {
 
 // One JSON line per step: step, loss (over the whole batch, before the update), weight, eval_loss, eval_samples and
-// eval_samples_left_out where evaluated, grad_norm, clipped_norm, clip_factor, skipped, lr, step_ms, compute_ms, exposed_comm_ms, data_ms,
+// eval_samples_left_out where evaluated, grad_norm, clipped_norm, clip_factor, with fp16 loss_scale and, where it made the step be skipped,
+// overflow (a parameter), skipped, lr, step_ms, compute_ms, exposed_comm_ms, data_ms,
 // samples_per_second, tokens_per_second (integer-input models), slowest_rank, arena_bytes (planned, per rank), arena_high_water (touched; 0
 // unless --check-memory). Numbers carry 17 digits.
 class MetricsWriter {

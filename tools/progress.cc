@@ -34,7 +34,11 @@ std::string Progress::details(const RunEvent& event) const {
       fmt::format("loss {}  norm {:.4g}  lr {:.3g}  {:.1f} ms  {:.0f} {}/s", loss_text(step.loss), step.grad_norm, event.lr, step.step_ms,
                   static_cast<double>(units) * 1000 / step.step_ms, tokens_per_sample_ > 0 ? "tokens" : "samples");
   if (step.clip_factor < 1) text += fmt::format("  clipped ×{:.3g}", step.clip_factor);
-  if (step.skipped) text += "  skipped: nothing was updated (no sample counted)";
+  if (!step.overflow.empty())
+    text += fmt::format("  skipped: the gradient of {} overflowed float16 with loss scale {:g}, which is halved", step.overflow,
+                        step.loss_scale);
+  else if (step.skipped)
+    text += "  skipped: nothing was updated (no sample counted)";
   if (event.eval)
     text += fmt::format("  eval loss {} ({} of {})", loss_text(event.eval->loss), event.eval->samples,
                         counted(event.eval->samples + event.eval_unused, "sample"));

@@ -23,6 +23,7 @@ struct Loss {
   ValueId sum = kNone;      // scalar
   ValueId weight = kNone;   // scalar; kNone: a final sum, divided by nothing
   std::string description;  // for reports
+  ValueId scale = kNone;    // state f32 []: what backward is seeded with, and the update divides by; kNone: 1
 };
 
 // `to` is the new content of state `from` when `program` ends: in the next program it is called `from` again.

@@ -46,9 +46,9 @@ struct ParameterAlias {
 };
 
 struct Parameter {
-  std::string name;  // root name: what the exporter's original model called it, where known
-  DType dtype = DType::f32;
-  Shape shape;  // layout of the source
+  std::string name;          // root name: what the exporter's original model called it, where known
+  DType dtype = DType::f32;  // in the graph; what is kept and exported is of wide_dtype(dtype)
+  Shape shape;               // layout of the source
   bool trainable = true;
   bool statistics = false;  // running statistics of a batch normalization: the update changes them, the same on all ranks; not trainable
   WeightSource source;
@@ -69,8 +69,9 @@ struct UnitParameter {
 struct UnitLayout {
   std::string name;
   std::vector<UnitParameter> parameters;
-  DType dtype = DType::f32;           // weights and moments
-  DType gradient_dtype = DType::f32;  // gradients where they are reduced, and their accumulated shard
+  DType dtype = DType::f32;           // weights: what the model computes with, and what a gather moves
+  DType gradient_dtype = DType::f32;  // accumulated gradient shards, moments, and the master where there is one
+  DType reduce_dtype = DType::f32;    // gradients in the reduce buffer: what a reduction moves
   int64_t padded_elements = 0;        // shard_elements × ranks
   int64_t shard_elements = 0;         // multiple of 64
   bool trainable = true;
@@ -79,8 +80,27 @@ struct UnitLayout {
   Placement optimizer = Placement::sharded;
 };
 
+// Trained in 16 bits: the update works on a master of gradient_dtype, which is the first of the moments, and rounds it into the weights.
+inline bool has_master(const UnitLayout& unit) { return unit.trainable && is_half(unit.dtype); }
+
+// Replicated gradients are reduced where they stay. With a replicated optimizer that place takes in the accumulated gradient too, and a
+// reduce buffer of another type lies apart.
+inline bool reduces_in_state(const UnitLayout& unit) {
+  return unit.gradients == Placement::replicated && (unit.optimizer == Placement::sharded || unit.reduce_dtype == unit.gradient_dtype);
+}
+
+// The weights, or their master, told by the type of an operand.
+struct WeightCopy {
+  DType dtype = DType::f32;
+  Placement placement = Placement::sharded;
+};
+inline WeightCopy weight_copy(const UnitLayout& unit, DType operand) {
+  if (has_master(unit) && operand == unit.gradient_dtype) return {operand, unit.optimizer};
+  return {unit.dtype, unit.weights};
+}
+
 struct Unit : UnitLayout {
-  // State values, kNone where the unit has none. moments: by optimizer (momentum; or m, v).
+  // State values, kNone where the unit has none. moments: the master, where there is one, then by optimizer (momentum; or m, v).
   ValueId weights_state = kNone;
   ValueId gradient_shard = kNone;
   ValueId gradient_full = kNone;  // gradients replicated

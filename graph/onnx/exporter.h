@@ -11,7 +11,8 @@
 
 namespace zeroplan {
 
-// Takes the values of parameter `index`, in the layout of its source and in Parameter::dtype; the bytes are needed during the call only.
+// Takes the values of parameter `index`, in the layout of its source and in wide_dtype of Parameter::dtype; the bytes are needed during the
+// call only.
 using TakeParameter = std::function<void(int index, std::span<const std::byte> values)>;
 // Calls `take` once for each parameter, in any order; called twice where the model has split initializers.
 using GiveParameters = std::function<void(const TakeParameter& take)>;

@@ -184,12 +184,13 @@ void read_weight(WeightFiles& files, const WeightSource& source, int64_t first, 
 
 std::vector<std::byte> to_stored(WeightFiles& files, const Parameter& p, std::span<const std::byte> values) {
   const int64_t total = elements(p.shape);
-  if (static_cast<int64_t>(values.size()) != total * dtype_bytes(p.dtype))
+  const DType dtype = wide_dtype(p.dtype);
+  if (static_cast<int64_t>(values.size()) != total * dtype_bytes(dtype))
     throw Error(
-        fmt::format("parameter '{}' was given {} bytes for the export but needs {}", p.name, values.size(), total * dtype_bytes(p.dtype)));
-  if (is_stored_as(p.source, p.dtype)) return {values.begin(), values.end()};
+        fmt::format("parameter '{}' was given {} bytes for the export but needs {}", p.name, values.size(), total * dtype_bytes(dtype)));
+  if (is_stored_as(p.source, dtype)) return {values.begin(), values.end()};
   std::vector<std::byte> out(total * stored_bytes(p.source.type));
-  if (p.dtype == DType::f32)
+  if (dtype == DType::f32)
     write_as(files, p, reinterpret_cast<const float*>(values.data()), out);
   else
     write_as(files, p, reinterpret_cast<const double*>(values.data()), out);

@@ -11,6 +11,7 @@
 #include "graph/ops/definitions.h"
 #include "graph/ops/indexing.h"
 #include "graph/ops/rules.h"
+#include "graph/ops/top_k_lists.h"
 #include "graph/ops/workspace.h"
 
 namespace zeroplan {
@@ -156,6 +157,12 @@ int64_t top_k_workspace(const Graph& graph, const Node& node, int threads) {
   return threads * top_k_thread_bytes(shape[axis_attribute(node, shape)]);
 }
 
+int64_t top_k_cuda(const Graph& graph, const Node& node) {
+  const Shape& shape = graph.values[node.inputs[0]].shape;
+  const int64_t size = shape[axis_attribute(node, shape)];
+  return top_k_cuda_workspace(size == 0 ? 0 : elements(shape) / size, {size, node.attributes.get_int(Attr::k)});
+}
+
 double read_flops(const Graph& graph, const Node& node) { return static_cast<double>(elements(graph.values[node.inputs[0]].shape)); }
 
 }  // namespace
@@ -184,6 +191,7 @@ OpDef top_k_def() {
   def.vjp = top_k_vjp;
   def.evaluate = evaluate_top_k;
   def.workspace = top_k_workspace;
+  def.cuda_workspace = top_k_cuda;
   def.flops = read_flops;
   return def;
 }

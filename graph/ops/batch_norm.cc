@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "graph/ops/channel_chunks.h"
 #include "graph/ops/definitions.h"
 #include "graph/ops/norm_rules.h"
 #include "graph/ops/rules.h"
@@ -118,6 +119,11 @@ void evaluate_grad(const Node& node, std::span<const HostTensor> in, std::span<H
   }
 }
 
+int64_t cuda_workspace(const Graph& graph, const Node& node) {
+  const Shape& x = graph.value(node.inputs[0]).shape;
+  return batch_norm_workspace(x[0], x[1], elements(x) / (x[0] * x[1]));
+}
+
 }  // namespace
 
 OpDef batch_norm_def() {
@@ -125,6 +131,7 @@ OpDef batch_norm_def() {
   def.infer = infer;
   def.vjp = vjp;
   def.evaluate = evaluate;
+  def.cuda_workspace = cuda_workspace;
   return def;
 }
 
@@ -132,6 +139,7 @@ OpDef batch_norm_grad_def() {
   OpDef def = norm_def(norm_flops<8>);
   def.infer = infer_grad;
   def.evaluate = evaluate_grad;
+  def.cuda_workspace = cuda_workspace;
   return def;
 }
 

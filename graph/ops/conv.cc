@@ -4,7 +4,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "graph/ops/conv_shape.h"
+#include "graph/ops/conv_columns.h"
 #include "graph/ops/definitions.h"
 #include "graph/ops/indexing.h"
 #include "graph/ops/rules.h"
@@ -131,6 +131,11 @@ int64_t workspace(const Graph& graph, const Node& node, int threads) {
   return conv_workspace_bytes(shape_of(graph, node), node.op, threads, dtype_bytes(wide_dtype(graph.value(node.inputs[0]).dtype)));
 }
 
+int64_t cuda_workspace(const Graph& graph, const Node& node) {
+  const DType dtype = graph.value(node.inputs[0]).dtype;
+  return conv_cuda_workspace(shape_of(graph, node), node.op, dtype_bytes(dtype), dtype_bytes(wide_dtype(dtype)));
+}
+
 double flops(const Graph& graph, const Node& node) {
   const ConvShape s = shape_of(graph, node);
   return 2.0 * static_cast<double>(s.batch * s.groups * s.out_channels * s.windows.out_points()) *
@@ -143,6 +148,7 @@ OpDef conv_family(void (*vjp)(VjpContext&)) {
   def.vjp = vjp;
   def.evaluate = evaluate;
   def.workspace = workspace;
+  def.cuda_workspace = cuda_workspace;
   def.flops = flops;
   return def;
 }

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "graph/ops/definitions.h"
+#include "graph/ops/index_sort_sizes.h"
 #include "graph/ops/indexing.h"
 #include "graph/ops/rules.h"
 
@@ -104,6 +105,14 @@ void gather_grad_vjp(VjpContext& c) {
   c.set(0, c.build.add(OpKind::gather, {c.output_gradient(), c.input(1)}, places(c.node, shape)));
 }
 
+// Batches share no rows.
+int64_t grad_cuda_workspace(const Graph& graph, const Node& node) {
+  const Shape& shape = node.attributes.get_ints(Attr::shape);
+  int64_t rows = shape[axis_attribute(node, shape)];
+  for (int64_t i = 0; i < shared_axes(node); ++i) rows *= shape[i];
+  return IndexSortSizes{elements(graph.values[node.inputs[1]].shape), rows}.bytes();
+}
+
 }  // namespace
 
 OpDef gather_def() {
@@ -119,6 +128,7 @@ OpDef gather_grad_def() {
   def.infer = infer_gather_grad;
   def.vjp = gather_grad_vjp;
   def.evaluate = evaluate_gather_grad;
+  def.cuda_workspace = grad_cuda_workspace;
   return def;
 }
 

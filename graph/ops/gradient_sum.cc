@@ -29,7 +29,17 @@ const Node* GradientSum::slice_gradient(ValueId id) const {
   return producer != kNone && graph_.nodes[producer].op == OpKind::slice_grad ? &graph_.nodes[producer] : nullptr;
 }
 
+// In float32; a slice stays one, so that it may join its neighbours.
+ValueId GradientSum::widened(ValueId gradient) {
+  const DType dtype = wide_dtype(graph_.values[gradient].dtype);
+  const Node* slice = slice_gradient(gradient);
+  if (!slice || graph_.values[gradient].dtype == dtype) return build_.cast(gradient, dtype);
+  const Node copy = *slice;  // building nodes moves the original
+  return build_.add(OpKind::slice_grad, {build_.cast(copy.inputs[0], dtype)}, copy.attributes);
+}
+
 void GradientSum::contribute(ValueId value, ValueId gradient) {
+  if (graph_.values[value].kind == ValueKind::parameter) gradient = widened(gradient);
   std::vector<ValueId>& parts = parts_[value];
   // Added at once, so that no contribution is held longer than needed; slices wait for their neighbours.
   if (parts.size() == 1 && !slice_gradient(parts[0]) && !slice_gradient(gradient)) {

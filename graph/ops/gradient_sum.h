@@ -1,6 +1,7 @@
 #pragma once
 // The contributions to each value's gradient, in the order in which the backward makes them. Their sum is a left-to-right chain of adds
-// that the backward fixes; slices that tile the value are put together by one concat instead.
+// that the backward fixes; slices that tile the value are put together by one concat instead. Those of a parameter in 16 bits are added up
+// in float32.
 #include <map>
 #include <optional>
 #include <vector>
@@ -18,6 +19,7 @@ class GradientSum {
 
  private:
   const Node* slice_gradient(ValueId id) const;
+  ValueId widened(ValueId gradient);
   void join_slices(std::vector<ValueId>& parts);
   // All of them results of slice_grad.
   std::optional<ValueId> concat_slices(const std::vector<ValueId>& parts);

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/type_name.h"
 #include "graph/ops/definitions.h"
+#include "graph/ops/index_sort_sizes.h"
 #include "graph/ops/indexing.h"
 #include "graph/ops/rules.h"
 
@@ -171,6 +172,13 @@ void vjp(VjpContext& c) {
   extreme_vjp(v);
 }
 
+int64_t cuda_workspace(const Graph& graph, const Node& node) {
+  const Shape &data = graph.values[node.inputs[0]].shape, &indices = graph.values[node.inputs[1]].shape;
+  int64_t rows = 1;
+  for (size_t i = 0; i < indices.size(); ++i) rows *= data[i];
+  return IndexSortSizes{elements(indices), rows}.bytes();
+}
+
 }  // namespace
 
 OpDef scatter_def() {
@@ -178,6 +186,7 @@ OpDef scatter_def() {
   def.infer = infer;
   def.vjp = vjp;
   def.evaluate = evaluate;
+  def.cuda_workspace = cuda_workspace;
   def.in_place = {{0, 0}};
   return def;
 }

@@ -50,20 +50,27 @@ std::vector<OutputType> infer_fill_padding(const Graph& graph, const Node& node)
   expect_inputs(node, count, count);
   for (int i = 0; i < count; ++i) {
     const Value& gradient = operand(graph, node, i, "gradient");
-    expect_dtype(gradient, unit.gradient_dtype, "gradient");
+    expect_dtype(gradient, unit.reduce_dtype, "gradient");
     expect_shape(gradient, graph.parameters[unit.parameters[i].parameter].shape, "gradient");
   }
-  return {{unit.gradient_dtype, {unit.padded_elements}}};
+  return {{unit.reduce_dtype, {unit.padded_elements}}};
 }
 
-// metrics, report → report', metrics'
+void check_scale(const Graph& graph, const Node& node) {
+  const Value& scale = operand(graph, node, 2, "loss scale");
+  expect_dtype(scale, DType::f32, "loss scale");
+  expect_shape(scale, {}, "loss scale");
+}
+
+// metrics, report, loss scale (optional) → report', metrics'
 std::vector<OutputType> infer_fold_metrics(const Graph& graph, const Node& node) {
-  expect_inputs(node, 2, 2);
+  expect_inputs(node, 2, 3);
+  if (node.inputs.size() > 2) check_scale(graph, node);
   const Value& metrics = vector_operand(graph, node, 0, "metrics", DType::f64);
   return {type_of(vector_operand(graph, node, 1, "report", DType::f64)), type_of(metrics)};
 }
 
-// gradient shard, report, limbs → limbs'
+// gradient shard, report, limbs → limbs'. starts: limbs that count what is not finite, one for each parameter of the unit.
 std::vector<OutputType> infer_grad_norm(const Graph& graph, const Node& node) {
   expect_inputs(node, 3, 3);
   expect_rank(wide_operand(graph, node, 0, "gradient"), 1, 1, "gradient");
@@ -71,34 +78,41 @@ std::vector<OutputType> infer_grad_norm(const Graph& graph, const Node& node) {
   return {type_of(vector_operand(graph, node, 2, "limbs", DType::i64))};
 }
 
-// limbs, report → report', limbs'
+// limbs, report → report', limbs'; with a loss scale also scale, overflows → scale', overflows'
 std::vector<OutputType> infer_clip_factor(const Graph& graph, const Node& node) {
-  expect_inputs(node, 2, 2);
+  expect_inputs(node, 2, 4);
   const Value& limbs = vector_operand(graph, node, 0, "limbs", DType::i64);
-  return {type_of(vector_operand(graph, node, 1, "report", DType::f64)), type_of(limbs)};
+  std::vector<OutputType> types = {type_of(vector_operand(graph, node, 1, "report", DType::f64)), type_of(limbs)};
+  if (node.inputs.size() == 2) return types;
+  check_scale(graph, node);
+  types.push_back({DType::f32, {}});
+  types.push_back(type_of(vector_operand(graph, node, 3, "overflows", DType::i64)));
+  return types;
 }
 
-void check_moments(const Node& node) {
+void check_moments(const Node& node, bool master) {
   const std::string& optimizer = node.attributes.get_string(Attr::optimizer);
-  const size_t moments = node.inputs.size() - 3;
+  if (master && node.inputs.size() < 4) throw Error("weights of 16 bits are updated by way of a master, which is missing");
+  const size_t moments = node.inputs.size() - (master ? 4 : 3);
   const bool adam = optimizer == "adam" || optimizer == "adamw";
   if (!adam && optimizer != "sgd") throw Error(fmt::format("unknown optimizer '{}'; adamw, adam and sgd exist", optimizer));
   if (adam ? moments != 2 : moments > 1) throw Error(fmt::format("optimizer {} does not take {} moments", optimizer, moments));
 }
 
-// weights, gradient, report, moments… → weights', moments'…, gradient'
+// weights, gradient, report, moments… → weights', moments'…, gradient'. With weights of 16 bits the first moment is their master, which is
+// updated and rounded into them.
 std::vector<OutputType> infer_optimizer_update(const Graph& graph, const Node& node) {
-  expect_inputs(node, 3, 5);
-  check_moments(node);
   const Value& weights = floating_operand(graph, node, 0, "weights");
+  expect_inputs(node, 3, is_half(weights.dtype) ? 6 : 5);
+  check_moments(node, is_half(weights.dtype));
   const Value& gradient = operand(graph, node, 1, "gradient");
   expect_rank(weights, 1, 1, "weights");
-  expect_dtype(gradient, weights.dtype, "gradient");
+  expect_dtype(gradient, wide_dtype(weights.dtype), "gradient");
   vector_operand(graph, node, 2, "report", DType::f64);
   std::vector<OutputType> types = {type_of(weights)};
   for (int i = 3; i < static_cast<int>(node.inputs.size()); ++i) {
     const Value& moment = operand(graph, node, i, "moment");
-    expect_dtype(moment, weights.dtype, "moment");
+    expect_dtype(moment, gradient.dtype, "moment");
     expect_shape(moment, gradient.shape, "moment");
     types.push_back(type_of(moment));
   }
@@ -124,8 +138,8 @@ OpDef record_output_def() {
 OpDef fill_padding_def() { return step_def(infer_fill_padding, {}); }
 OpDef fold_metrics_def() { return step_def(infer_fold_metrics, {{0, 1}, {1, 0}}); }
 OpDef grad_norm_def() { return step_def(infer_grad_norm, {{0, 2}}); }
-OpDef clip_factor_def() { return step_def(infer_clip_factor, {{0, 1}, {1, 0}}); }
-// Weights first, then each moment, then the gradient, which comes last whatever the number of moments (0, 1 or 2).
-OpDef optimizer_update_def() { return step_def(infer_optimizer_update, {{0, 0}, {1, 3}, {2, 4}, {1, 1}, {2, 1}, {3, 1}}); }
+OpDef clip_factor_def() { return step_def(infer_clip_factor, {{0, 1}, {1, 0}, {2, 2}, {3, 3}}); }
+// Weights first, then each moment, then the gradient, which comes last whatever the number of moments (0 to 3).
+OpDef optimizer_update_def() { return step_def(infer_optimizer_update, {{0, 0}, {1, 3}, {2, 4}, {3, 5}, {1, 1}, {2, 1}, {3, 1}, {4, 1}}); }
 
 }  // namespace zeroplan

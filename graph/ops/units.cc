@@ -14,9 +14,9 @@ const Unit& unit_of(const Graph& graph, const Node& node) {
   return graph.units[node.unit];
 }
 
-std::vector<OutputType> parameter_types(const Graph& graph, const Unit& unit) {
+std::vector<OutputType> parameter_types(const Graph& graph, const Unit& unit, DType dtype) {
   std::vector<OutputType> types;
-  for (const UnitParameter& member : unit.parameters) types.push_back({unit.dtype, graph.parameters[member.parameter].shape});
+  for (const UnitParameter& member : unit.parameters) types.push_back({dtype, graph.parameters[member.parameter].shape});
   return types;
 }
 
@@ -39,17 +39,19 @@ const Value& flat_operand(const Graph& graph, const Node& node, int i, std::stri
 std::vector<OutputType> infer_unit_view(const Graph& graph, const Node& node) {
   expect_inputs(node, 1, 1);
   const Unit& unit = unit_of(graph, node);
-  flat_operand(graph, node, 0, "weights", unit.dtype, unit.padded_elements);
-  return parameter_types(graph, unit);
+  const WeightCopy copy = weight_copy(unit, operand(graph, node, 0, "weights").dtype);
+  flat_operand(graph, node, 0, "weights", copy.dtype, unit.padded_elements);
+  return parameter_types(graph, unit, copy.dtype);
 }
 
 // Sharded weights: shard → parameters. Replicated weights, of which each rank has updated its own part: whole buffer → the same, in place.
 std::vector<OutputType> infer_gather_weights(const Graph& graph, const Node& node) {
   expect_inputs(node, 1, 1);
   const Unit& unit = unit_of(graph, node);
-  const bool sharded = unit.weights == Placement::sharded;
-  const Value& buffer = flat_operand(graph, node, 0, "weights", unit.dtype, sharded ? unit.shard_elements : unit.padded_elements);
-  return sharded ? parameter_types(graph, unit) : std::vector<OutputType>{{buffer.dtype, buffer.shape}};
+  const WeightCopy copy = weight_copy(unit, operand(graph, node, 0, "weights").dtype);
+  const bool sharded = copy.placement == Placement::sharded;
+  const Value& buffer = flat_operand(graph, node, 0, "weights", copy.dtype, sharded ? unit.shard_elements : unit.padded_elements);
+  return sharded ? parameter_types(graph, unit, copy.dtype) : std::vector<OutputType>{{buffer.dtype, buffer.shape}};
 }
 
 // gradient shard → whole gradient buffer
@@ -67,7 +69,7 @@ std::vector<OutputType> infer_reduce_scatter(const Graph& graph, const Node& nod
   const int count = static_cast<int>(unit.parameters.size());
   expect_inputs(node, 1 + count, 2 + count);
   if (has_input(node, 0)) flat_operand(graph, node, 0, "gradient shard", unit.gradient_dtype, unit.shard_elements);
-  expect_parameters(graph, node, unit, unit.gradient_dtype, 1);
+  expect_parameters(graph, node, unit, unit.reduce_dtype, 1);
   if (has_input(node, 1 + count)) expect_shape(operand(graph, node, 1 + count, "padding token"), {unit.padded_elements}, "padding token");
   return {{unit.gradient_dtype, {unit.shard_elements}}};
 }
@@ -82,11 +84,11 @@ std::vector<OutputType> infer_parameters_in(const Graph& graph, const Node& node
   const Unit& unit = unit_of(graph, node);
   const int count = static_cast<int>(unit.parameters.size());
   expect_inputs(node, count, count);
-  expect_parameters(graph, node, unit, unit.dtype, 0);
+  if (count > 0) expect_parameters(graph, node, unit, weight_copy(unit, operand(graph, node, 0, "value of a parameter").dtype).dtype, 0);
   return {};
 }
 
-// → weights, moments…, gradient shard unless it is carried: the state that the unit has.
+// → weights, moments… (the master first, where there is one), gradient shard unless it is carried: the state that the unit has.
 std::vector<OutputType> infer_load_unit(const Graph& graph, const Node& node) {
   expect_inputs(node, 0, 0);
   const Unit& unit = unit_of(graph, node);

@@ -72,7 +72,8 @@ class GraphVerifier {
     if (value.copy_of == kNone) return;
     check_reference(value.copy_of, "original of %" + value.name);
     const Value& original = graph_.values[value.copy_of];
-    if (original.dtype != value.dtype || original.shape != value.shape)
+    const bool master = value.dtype == wide_dtype(original.dtype);  // of a parameter in 16 bits
+    if ((original.dtype != value.dtype && !master) || original.shape != value.shape)
       fail(fmt::format("%{} is {}{}, the value that it is a copy of {}{}", value.name, dtype_name(value.dtype), to_string(value.shape),
                        dtype_name(original.dtype), to_string(original.shape)));
   }
@@ -165,6 +166,7 @@ class GraphVerifier {
     for (const Loss* loss : {&graph_.loss, &graph_.eval_loss}) {
       check_reference(loss->sum, "loss", true);
       check_reference(loss->weight, "loss", true);
+      check_reference(loss->scale, "loss", true);
     }
     for (const auto& [parameter, id] : graph_.gradients) {
       check_index(parameter, graph_.parameters.size(), "gradients");

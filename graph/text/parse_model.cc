@@ -66,6 +66,9 @@ void Parser::parse_unit(Scanner& line) {
   line.expect("gradient_dtype");
   line.expect("=");
   unit.gradient_dtype = line.dtype();
+  line.expect("reduce_dtype");
+  line.expect("=");
+  unit.reduce_dtype = line.dtype();
   unit.padded_elements = integer_field(line, "padded_elements");
   unit.shard_elements = integer_field(line, "shard_elements");
   unit.trainable = trainable(line);
@@ -105,6 +108,10 @@ Loss Parser::loss(Scanner& line) {
   Loss loss;
   loss.sum = ref_field(line, "sum");
   loss.weight = ref_field(line, "weight");
+  if (line.accept("scale")) {
+    line.expect("=");
+    loss.scale = ref(line);
+  }
   loss.description = text_field(line, "description");
   return loss;
 }

@@ -142,7 +142,7 @@ class Printer {
     for (const auto& [parameter, id] : graph_.gradients) refer(id);
     for (const StateUpdate& update : graph_.state_updates) refer_all({update.from, update.to});
     for (const BatchStatistics& s : graph_.statistics) refer_all({s.mean, s.variance, s.running_mean, s.running_variance, s.recorded});
-    refer_all({graph_.loss.sum, graph_.loss.weight, graph_.eval_loss.sum, graph_.eval_loss.weight});
+    refer_all({graph_.loss.sum, graph_.loss.weight, graph_.loss.scale, graph_.eval_loss.sum, graph_.eval_loss.weight});
     refer_all(graph_.inputs);
   }
 
@@ -194,9 +194,9 @@ class Printer {
   }
 
   void print_unit(const Unit& unit) {
-    print("unit {} {} gradient_dtype={} padded_elements={} shard_elements={} {}{}", quote(unit.name), dtype_name(unit.dtype),
-          dtype_name(unit.gradient_dtype), unit.padded_elements, unit.shard_elements, unit.trainable ? "trainable" : "frozen",
-          unit.carried ? " carried" : "");
+    print("unit {} {} gradient_dtype={} reduce_dtype={} padded_elements={} shard_elements={} {}{}", quote(unit.name),
+          dtype_name(unit.dtype), dtype_name(unit.gradient_dtype), dtype_name(unit.reduce_dtype), unit.padded_elements, unit.shard_elements,
+          unit.trainable ? "trainable" : "frozen", unit.carried ? " carried" : "");
     print(" weights={} gradients={} optimizer={}", placement_name(unit.weights), placement_name(unit.gradients),
           placement_name(unit.optimizer));
     print(" weights_state={} gradient_shard={} gradient_full={} moments=({})\n", ref(unit.weights_state), ref(unit.gradient_shard),
@@ -238,7 +238,8 @@ class Printer {
 
   void print_loss(std::string_view word, const Loss& loss) {
     if (loss.sum == kNone && loss.weight == kNone && loss.description.empty()) return;
-    print("{} sum={} weight={} description={}\n", word, ref(loss.sum), ref(loss.weight), quote(loss.description));
+    const std::string scale = loss.scale == kNone ? "" : " scale=" + ref(loss.scale);
+    print("{} sum={} weight={}{} description={}\n", word, ref(loss.sum), ref(loss.weight), scale, quote(loss.description));
   }
 
   void print_results() {

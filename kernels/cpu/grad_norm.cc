@@ -25,36 +25,42 @@ double block_sum(const T* g, int64_t n, double weight) {
   return sum_lanes(sum);
 }
 
+// Returns how many blocks are not finite.
 template <typename T>
-void add_blocks(const T* g, int64_t n, double weight, int64_t* limbs) {
+int64_t add_blocks(const T* g, int64_t n, double weight, int64_t* limbs) {
   for (int64_t i = 0; i < n; i += kNormBlock) {
     const double sum = block_sum(g + i, std::min(kNormBlock, n - i), weight);
     add_exactly(sum, [limbs](int limb, int64_t piece) { limbs[limb] += piece; });
   }
+  return limbs[kNormLimbs - 1];
 }
+
+void add_to(int64_t& limb, int64_t piece) { std::atomic_ref<int64_t>(limb).fetch_add(piece, std::memory_order_relaxed); }
 
 // Integer additions commute: threads add into the shared limbs in any order.
 void merge(int64_t* limbs, const int64_t* own) {
-  for (int i = 0; i < kNormLimbs; ++i) {
-    if (own[i] != 0) std::atomic_ref<int64_t>(limbs[i]).fetch_add(own[i], std::memory_order_relaxed);
-  }
+  for (int i = 0; i < kNormLimbs; ++i)
+    if (own[i] != 0) add_to(limbs[i], own[i]);
 }
 
 }  // namespace
 
-// gradient shard, report, limbs → limbs' (in place)
+// gradient shard, report, limbs → limbs' (in place). starts: for each parameter of the unit the limb that counts its blocks that are not
+// finite.
 void grad_norm_kernel(const KernelArgs& args) {
   const double weight = static_cast<const double*>(args.inputs[1].data)[kReportWeight];
   if (weight == 0) return;  // an empty window: nothing was accumulated
   int64_t* limbs = static_cast<int64_t*>(args.outputs[0].data);
+  const int64_t* counters = args.attributes->has(Attr::starts) ? args.attributes->get_ints(Attr::starts).data() : nullptr;
   visit_floating(args.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     const T* gradient = static_cast<const T*>(args.inputs[0].data);
-    for_extents(*args.unit, [&](int64_t first, int64_t count, const UnitExtent&) {
+    for_extents(*args.unit, [&](int64_t first, int64_t count, const UnitExtent& extent) {
       parallel_ranges(args.threads, count, kBlocksPerItem * kNormBlock, [&](int64_t begin, int64_t end) {
         int64_t own[kNormLimbs] = {};
-        add_blocks(gradient + first + begin, end - begin, weight, own);
+        const int64_t bad = add_blocks(gradient + first + begin, end - begin, weight, own);
         merge(limbs, own);
+        if (bad > 0 && counters != nullptr) add_to(limbs[counters[&extent - args.unit->parameters]], bad);
       });
     });
   });

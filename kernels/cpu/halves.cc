@@ -23,9 +23,12 @@ void convert(const TensorView& from, const TensorView& to, int threads) {
 
 // Strides that keep the order of the axes in memory and leave no gap; axes that are broadcast stay so.
 void close_gaps(TensorView& view) {
-  int order[kMaxRank];
-  for (int i = 0; i < view.rank; ++i) order[i] = i;
-  std::stable_sort(order, order + view.rank, [&](int a, int b) { return view.strides[a] < view.strides[b]; });
+  int order[kMaxRank];  // by stride; sorted here: a library's template would be emitted for every instruction set
+  for (int i = 0; i < view.rank; ++i) {
+    int at = i;
+    for (; at > 0 && view.strides[order[at - 1]] > view.strides[i]; --at) order[at] = order[at - 1];
+    order[at] = i;
+  }
   int64_t step = 1;
   for (int i = 0; i < view.rank; ++i) {
     int64_t& stride = view.strides[order[i]];

@@ -1,5 +1,7 @@
-// optimizer_update: weights, gradient, report, moments… → weights', moments'…, gradient' zeroed; all in place.
+// optimizer_update: weights, gradient, report, moments… → weights', moments'…, gradient' zeroed; all in place. Of weights in 16 bits the
+// first moment is the master that is updated; they are rounded from it.
 #include "kernels/scalar/optimizer.h"
+#include "kernels/cpu/convert.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/rows.h"
@@ -54,15 +56,22 @@ void update_extent(UpdateRule rule, const Buffers<T>& b, int64_t begin, int64_t 
     update_range<T, UpdateRule::sgd_momentum>(b, begin, end, first_step, s);
 }
 
+// Weights in 16 bits, from their master.
+void round_weights(const KernelArgs& args, int64_t first, int64_t count) {
+  put<float>(static_cast<const float*>(args.outputs[1].data) + first, count, args.outputs[0], first, 1);
+}
+
 template <typename T>
 void run_update(const KernelArgs& args) {
   constexpr int64_t kGrain = 4096;
-  const UpdateRule rule = update_rule(args.attributes->get_string(Attr::optimizer), args.input_count > 3);
-  const int moments = args.input_count - 3;
+  const bool rounds = is_half(args.outputs[0].dtype);
+  const int kept = rounds ? 1 : 0, moments = args.output_count - 2 - kept;  // output that is updated
+  const UpdateRule rule = update_rule(args.attributes->get_string(Attr::optimizer), moments > 0);
   const double* report = static_cast<const double*>(args.inputs[2].data);
   const auto data = [](const TensorView& view) { return static_cast<T*>(view.data); };
-  const Buffers<T> b{data(args.outputs[0]), data(args.outputs[moments + 1]), moments > 0 ? data(args.outputs[1]) : nullptr,
-                     moments > 1 ? data(args.outputs[2]) : nullptr};
+  const Buffers<T> b{data(args.outputs[kept]), data(args.outputs[args.output_count - 1]),
+                     moments > 0 ? data(args.outputs[kept + 1]) : nullptr, moments > 1 ? data(args.outputs[kept + 2]) : nullptr};
+  const bool first_step = update_count(*args.scalars) == 1;
   const bool skip = report[kReportSkip] != 0;
   StepScalars<T> s = step_scalars<T>(*args.scalars, report);
   for_extents(*args.unit, [&](int64_t first, int64_t count, const UnitExtent& extent) {
@@ -71,7 +80,8 @@ void run_update(const KernelArgs& args) {
       if (skip)
         std::fill(b.gradient + first + begin, b.gradient + first + end, T(0));
       else
-        update_extent(rule, b, first + begin, first + end, args.scalars->step == 1, s);
+        update_extent(rule, b, first + begin, first + end, first_step, s);
+      if (rounds && !skip) round_weights(args, first + begin, end - begin);
     });
   });
 }
@@ -79,7 +89,7 @@ void run_update(const KernelArgs& args) {
 }  // namespace
 
 void optimizer_update_kernel(const KernelArgs& args) {
-  visit_floating(args.outputs[0].dtype, [&](auto zero) { run_update<decltype(zero)>(args); });
+  visit_floating(wide_dtype(args.outputs[0].dtype), [&](auto zero) { run_update<decltype(zero)>(args); });
 }
 
 }  // namespace zeroplan::ZP_KERNEL_NAMESPACE

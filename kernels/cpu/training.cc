@@ -39,16 +39,21 @@ void fill_padding_kernel(const KernelArgs& args) {
   });
 }
 
-// metrics, report → report', metrics' zeroed
+// metrics, report, loss scale (optional) → report', metrics' zeroed
 void fold_metrics_kernel(const KernelArgs& args) {
+  const double scale = args.input_count > 2 ? *static_cast<const float*>(args.inputs[2].data) : 1;
   const bool divided = args.attributes->get_int(Attr::value, 0) == 1;
   fold_window(static_cast<double*>(args.outputs[1].data), (args.outputs[1].dims[0] - 2) / 2, divided,
-              static_cast<double*>(args.outputs[0].data));
+              static_cast<double*>(args.outputs[0].data), scale);
 }
 
-// limbs, report → report', limbs' zeroed
+// limbs, report → report', limbs' zeroed; with a loss scale also scale, overflows → scale', overflows'
 void clip_factor_kernel(const KernelArgs& args) {
-  fold_norm(static_cast<int64_t*>(args.outputs[1].data), args.scalars->clip, static_cast<double*>(args.outputs[0].data));
+  auto* limbs = static_cast<int64_t*>(args.outputs[1].data);
+  auto* report = static_cast<double*>(args.outputs[0].data);
+  if (args.output_count == 2) return fold_norm(limbs, args.scalars->clip, report);
+  fold_scaled_norm(limbs, args.outputs[3].dims[0] - 1, args.scalars->clip, report, static_cast<float*>(args.outputs[2].data),
+                   static_cast<int64_t*>(args.outputs[3].data));
 }
 
 }  // namespace zeroplan::ZP_KERNEL_NAMESPACE

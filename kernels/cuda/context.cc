@@ -15,16 +15,18 @@ CudaContext::CudaContext(cudaStream_t stream) : stream_(stream) {
 }
 
 CudaContext::~CudaContext() {
+  convolutions_.reset();
   if (dnn_ != nullptr) cudnnDestroy(dnn_);
   cublasLtDestroy(blas_);
   cudaFree(fault_);
 }
 
-cudnnHandle_t CudaContext::dnn() {
-  if (dnn_ != nullptr) return dnn_;
-  check_cudnn(cudnnCreate(&dnn_), "cudnnCreate");
+Convolutions& CudaContext::convolutions() {
+  if (convolutions_) return *convolutions_;
+  if (dnn_ == nullptr) check_cudnn(cudnnCreate(&dnn_), "cudnnCreate");
   check_cudnn(cudnnSetStream(dnn_, stream_), "cudnnSetStream");
-  return dnn_;
+  convolutions_ = std::make_unique<Convolutions>(dnn_);
+  return *convolutions_;
 }
 
 KernelFault CudaContext::take_fault() {

@@ -2,6 +2,7 @@
 // What CUDA kernels need beside their operands: the stream that they are enqueued on, handles of the libraries, and a record for faults.
 #include <memory>
 
+#include "kernels/cuda/convolutions.h"
 #include "kernels/cuda/products.h"
 #include "kernels/kernel.h"
 
@@ -18,7 +19,7 @@ class CudaContext : public KernelContext {
 
   cudaStream_t stream() const { return stream_; }
   Products& products() { return *products_; }
-  cudnnHandle_t dnn();                           // made at the first call
+  Convolutions& convolutions();                  // made at the first call
   KernelFault* fault() const { return fault_; }  // device memory
   int multiprocessors() const { return multiprocessors_; }
 
@@ -27,6 +28,7 @@ class CudaContext : public KernelContext {
   cublasLtHandle_t blas_ = nullptr;
   std::unique_ptr<Products> products_;
   cudnnHandle_t dnn_ = nullptr;
+  std::unique_ptr<Convolutions> convolutions_;
   KernelFault* fault_ = nullptr;
   int multiprocessors_ = 1;
 };

@@ -9,11 +9,14 @@ namespace zeroplan::kernels_cuda {
 
 inline constexpr int64_t kPackBytes = 16;
 
-template <typename T>
-struct alignas(kPackBytes) Pack {
-  static constexpr int kItems = static_cast<int>(kPackBytes / sizeof(T));
+// kItems neighbours as one.
+template <typename T, int kCount>
+struct alignas(kCount * sizeof(T) < kPackBytes ? kCount * sizeof(T) : kPackBytes) Neighbours {
+  static constexpr int kItems = kCount;
   T item[kItems];
 };
+template <typename T>
+using Pack = Neighbours<T, static_cast<int>(kPackBytes / sizeof(T))>;
 
 inline bool aligned(const void* p) { return reinterpret_cast<uintptr_t>(p) % kPackBytes == 0; }
 

@@ -20,6 +20,7 @@ struct Reduction {
   bool across;             // neighbouring threads work on neighbouring results
   bool side_by_side;       // the elements of a result are
   bool packed;             // and start at borders of 128 bits
+  bool wide;               // results of halves are float
   double divisor;
 };
 
@@ -80,9 +81,18 @@ __device__ Total join_lanes(Total total, int lane, int lanes, int apart) {
   return total;
 }
 
+// y [kept] of T, or (r.wide) of its wide type.
+template <typename Op, typename T>
+__device__ void write_result(void* y, int64_t kept, TotalOf<Op, T> total, double divisor, bool wide) {
+  if (!std::is_same_v<T, WideOf<T>> && wide)
+    static_cast<WideOf<T>*>(y)[kept] = Op::template finish<WideOf<T>>(total, divisor);
+  else
+    static_cast<T*>(y)[kept] = Op::template finish<T>(total, divisor);
+}
+
 // x strided, y [kept]; with several chunks `partial` [chunks, kept] instead. A block takes one chunk of kBlock / lanes results.
 template <typename Op, typename T>
-__global__ void reduce_chunk(const __grid_constant__ Reduction r, const T* x, TotalOf<Op, T>* partial, T* y) {
+__global__ void reduce_chunk(const __grid_constant__ Reduction r, const T* x, TotalOf<Op, T>* partial, void* y) {
   const int thread = static_cast<int>(threadIdx.x), results = kBlock / r.lanes;
   const int lane = r.across ? thread / results : thread % r.lanes, result = r.across ? thread % results : thread / r.lanes;
   const int64_t kept = int64_t{blockIdx.x} * results + result;
@@ -102,19 +112,19 @@ __global__ void reduce_chunk(const __grid_constant__ Reduction r, const T* x, To
   if (partial != nullptr)
     partial[blockIdx.y * r.kept.count + kept] = total;
   else
-    y[kept] = Op::template finish<T>(total, r.divisor);
+    write_result<Op, T>(y, kept, total, r.divisor, r.wide);
 }
 
 // partial [chunks, kept], y [kept]. A block takes kBlock / lanes neighbouring results.
 template <typename Op, typename T>
-__global__ void join_chunks(int64_t count, int64_t chunks, int lanes, double divisor, const TotalOf<Op, T>* partial, T* y) {
+__global__ void join_chunks(int64_t count, int64_t chunks, int lanes, double divisor, bool wide, const TotalOf<Op, T>* partial, void* y) {
   const int results = kBlock / lanes, lane = static_cast<int>(threadIdx.x) / results;
   const int64_t kept = int64_t{blockIdx.x} * results + threadIdx.x % results;
   auto total = Op::template start<TotalOf<Op, T>>();
   if (kept < count)
     for (int64_t c = lane; c < chunks; c += lanes) total = Op::join(total, partial[c * count + kept]);
   total = join_lanes<Op>(total, lane, lanes, results);
-  if (lane == 0 && kept < count) y[kept] = Op::template finish<T>(total, divisor);
+  if (lane == 0 && kept < count) write_result<Op, T>(y, kept, total, divisor, wide);
 }
 
 TensorView pick_axes(const TensorView& x, const std::vector<int64_t>& axes, bool wanted) {
@@ -148,7 +158,7 @@ unsigned blocks_of(int64_t kept, int64_t lanes) {
 template <typename Op, typename T>
 void reduce(const KernelArgs& args, Reduction r) {
   const T* x = static_cast<const T*>(args.inputs[0].data);
-  T* y = static_cast<T*>(args.outputs[0].data);
+  void* y = args.outputs[0].data;
   const ReduceChunks c = reduce_chunks(r.kept.count, r.reduced.count, r.across);
   r.chunk = c.chunk;
   r.lanes = static_cast<int>(c.lanes);
@@ -158,7 +168,7 @@ void reduce(const KernelArgs& args, Reduction r) {
   launch(args, grid, kBlock, 0, reduce_chunk<Op, T>, r, x, partial, y);
   if (partial == nullptr) return;
   const int lanes = static_cast<int>(reduce_chunks(r.kept.count, c.chunks, true).lanes);
-  launch(args, blocks_of(r.kept.count, lanes), kBlock, 0, join_chunks<Op, T>, r.kept.count, c.chunks, lanes, r.divisor, partial, y);
+  launch(args, blocks_of(r.kept.count, lanes), kBlock, 0, join_chunks<Op, T>, r.kept.count, c.chunks, lanes, r.divisor, r.wide, partial, y);
 }
 
 template <typename Op>
@@ -169,6 +179,7 @@ void run_reduce(const KernelArgs& args, bool mean) {
   r.kept = space_of(pick_axes(x, axes, false));
   r.reduced = space_of(pick_axes(x, axes, true));
   if (r.kept.count == 0) return;
+  r.wide = args.outputs[0].dtype != x.dtype;
   r.divisor = mean ? static_cast<double>(r.reduced.count) : 1;
   r.side_by_side = r.reduced.rank == 1 && r.reduced.strides[0][0] == 1;
   r.across = r.kept.count > 1 && std::abs(r.kept.inner_stride(0)) < std::abs(r.reduced.inner_stride(0));

@@ -49,6 +49,9 @@ ZP_DEVICE double whole_power(double base, int64_t n) {
   return power.high;
 }
 
+// t of the update, from 1: steps that updated nothing do not count.
+ZP_DEVICE int64_t update_count(const RunScalars& run) { return run.step - run.skipped; }
+
 // All but the decay, which differs between parameters.
 template <typename T>
 ZP_DEVICE StepScalars<T> step_scalars(const RunScalars& run, const double* report) {
@@ -59,8 +62,8 @@ ZP_DEVICE StepScalars<T> step_scalars(const RunScalars& run, const double* repor
   s.beta2 = static_cast<T>(run.beta2);
   s.rest1 = static_cast<T>(1 - run.beta1);
   s.rest2 = static_cast<T>(1 - run.beta2);
-  s.step_size = static_cast<T>(run.lr / (1 - whole_power(run.beta1, run.step)));
-  s.root_correction = static_cast<T>(sqrt(1 - whole_power(run.beta2, run.step)));
+  s.step_size = static_cast<T>(run.lr / (1 - whole_power(run.beta1, update_count(run))));
+  s.root_correction = static_cast<T>(sqrt(1 - whole_power(run.beta2, update_count(run))));
   s.epsilon = static_cast<T>(run.epsilon);
   s.lr = static_cast<T>(run.lr);
   s.momentum = static_cast<T>(run.momentum);

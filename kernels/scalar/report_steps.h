@@ -7,7 +7,8 @@ namespace zeroplan::ZP_KERNEL_NAMESPACE {
 ZP_DEVICE bool is_finite(double x) { return x - x == 0; }
 
 // The metrics of V = micro_batches, folded in their order, begin a report; they are zeroed. divided: the loss is divided by the weight.
-ZP_DEVICE void fold_window(double* metrics, int64_t micro_batches, bool divided, double* report) {
+// scale: of the loss, when gradients were computed.
+ZP_DEVICE void fold_window(double* metrics, int64_t micro_batches, bool divided, double* report, double scale = 1) {
   double loss = 0, weight = 0;
   for (int64_t v = 0; v < micro_batches; ++v) {
     loss += metrics[v];
@@ -19,7 +20,8 @@ ZP_DEVICE void fold_window(double* metrics, int64_t micro_batches, bool divided,
   if (divided && weight > 0) loss /= weight;
   const bool finite = is_finite(loss) && is_finite(weight);
   report[kReportLoss] = loss;
-  report[kReportWeight] = divided ? weight : 1;
+  report[kReportWeight] = (divided ? weight : 1) * scale;
+  report[kReportScale] = scale;
   report[kReportFactor] = 1;
   report[kReportStop] = metrics[2 * micro_batches];
   report[kReportFinite] = finite ? 1 : 0;
@@ -40,6 +42,29 @@ ZP_DEVICE void fold_norm(int64_t* limbs, double clip, double* report) {
     report[kReportSkip] = 1;
   }
   for (int i = 0; i < kNormLimbs; ++i) limbs[i] = 0;
+}
+
+// fold_norm of gradients with a loss scale, of which `limbs` counts the blocks that are not finite for each parameter: then the step is
+// skipped and the scale smaller, and after enough steps without it larger. Layout of overflows in runtime/plan/report.h.
+ZP_DEVICE void fold_scaled_norm(int64_t* limbs, int64_t parameters, double clip, double* report, float* scale, int64_t* overflows) {
+  const bool scale_is_to_blame = report[kReportFinite] != 0 && *scale >= kLossScaleLeast, counts = report[kReportSkip] == 0;
+  fold_norm(limbs, clip, report);
+  for (int64_t p = 0; p < parameters; ++p) {
+    overflows[1 + p] = limbs[kNormLimbs + p];
+    limbs[kNormLimbs + p] = 0;
+  }
+  if (is_finite(report[kReportNorm])) {
+    if (counts && ++overflows[0] == kLossScaleInterval) {
+      *scale *= kLossScaleGrowth;
+      overflows[0] = 0;
+    }
+    return;
+  }
+  overflows[0] = 0;
+  if (!scale_is_to_blame) return;
+  report[kReportFinite] = 1;
+  report[kReportOverflow] = 1;
+  *scale *= kLossScaleBackoff;
 }
 
 struct BatchMoments {

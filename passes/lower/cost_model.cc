@@ -32,7 +32,7 @@ double collective_bytes(const Graph& graph, const Node& node, int ranks) {
   const double others = static_cast<double>(ranks - 1) / ranks;
   if (node.op == OpKind::all_reduce) return 2 * others * value_bytes(graph, node.inputs[0]);
   const Unit& unit = graph.units[node.unit];
-  const DType dtype = node.op == OpKind::gather_weights ? unit.dtype : unit.gradient_dtype;
+  const DType dtype = node.op == OpKind::reduce_scatter ? unit.reduce_dtype : graph.values[node.inputs[0]].dtype;
   return others * static_cast<double>(unit.padded_elements * dtype_bytes(dtype));
 }
 

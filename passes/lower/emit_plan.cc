@@ -142,10 +142,11 @@ class Emitter {
     }
   }
 
-  // The tensor that operand `input` of the first node with this op uses, kNone without such a node.
+  // The tensor that operand `input` of the first node with this op uses, kNone without such a node or operand.
   int32_t role(PlanTables& tables, Program program, OpKind op, int input) const {
     for (const Node& node : graph_.nodes)
-      if (node.program == program && node.op == op) return tables.tensor(node.inputs[input]);
+      if (node.program == program && node.op == op)
+        return input < static_cast<int>(node.inputs.size()) ? tables.tensor(node.inputs[input]) : kNone;
     return kNone;
   }
 
@@ -153,6 +154,8 @@ class Emitter {
     plan_.roles.metrics = role(tables, Program::update, OpKind::fold_metrics, 0);
     plan_.roles.report = role(tables, Program::update, OpKind::fold_metrics, 1);
     plan_.roles.norm_limbs = role(tables, Program::update, OpKind::clip_factor, 0);
+    plan_.roles.loss_scale = role(tables, Program::update, OpKind::clip_factor, 2);
+    plan_.roles.overflows = role(tables, Program::update, OpKind::clip_factor, 3);
     plan_.roles.eval_metrics = role(tables, Program::eval_end, OpKind::fold_metrics, 0);
     plan_.roles.eval_report = role(tables, Program::eval_end, OpKind::fold_metrics, 1);
   }

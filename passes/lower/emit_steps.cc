@@ -71,7 +71,7 @@ void StepEmitter::gather_weights(NodeId id, Step& step) {
   const Node& node = graph_.nodes[id];
   const Unit& unit = graph_.units[node.unit];
   step.inputs = {tables_.operand(node.inputs[0])};
-  if (unit.weights == Placement::replicated) {  // filled from each rank's own part
+  if (weight_copy(unit, graph_.values[node.inputs[0]].dtype).placement == Placement::replicated) {  // filled from each rank's own part
     step.inputs[0].tensor = tables_.own_part(node.unit);
     step.outputs = {tables_.operand(node.outputs[0])};
     return;

@@ -21,7 +21,8 @@ bool changes_state(const Graph& graph, const Node& node) {
     case OpKind::optimizer_update:
     case OpKind::reduce_scatter:
     case OpKind::all_reduce: return true;
-    case OpKind::gather_weights: return graph.units[node.unit].weights == Placement::replicated;
+    case OpKind::gather_weights:
+      return weight_copy(graph.units[node.unit], graph.values[node.inputs[0]].dtype).placement == Placement::replicated;
     default: return false;
   }
 }
@@ -29,8 +30,10 @@ bool changes_state(const Graph& graph, const Node& node) {
 std::vector<std::pair<int32_t, int32_t>> state_pairs(const Node& node) {
   if (node.op == OpKind::reduce_scatter && node.inputs[0] == kNone) return {};
   if (node.op != OpKind::optimizer_update) {
-    const auto& pairs = op_def(node.op).in_place;
-    return {pairs.begin(), pairs.end()};
+    std::vector<std::pair<int32_t, int32_t>> pairs;
+    for (const auto& [output, input] : op_def(node.op).in_place)
+      if (output < static_cast<int>(node.outputs.size())) pairs.emplace_back(output, input);
+    return pairs;
   }
   std::vector<std::pair<int32_t, int32_t>> pairs = {{0, 0}};
   const int32_t moments = static_cast<int32_t>(node.inputs.size()) - 3;

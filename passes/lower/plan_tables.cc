@@ -70,7 +70,7 @@ int32_t PlanTables::whole_tensor(int32_t id) {
   PlanTensor tensor;
   const bool slot = group.kind == TensorKind::slot;
   tensor.name = unit.name + (slot ? ".slot" : ".reduce");
-  tensor.dtype = slot ? unit.dtype : unit.gradient_dtype;
+  tensor.dtype = group.dtype;
   tensor.shape = {unit.padded_elements};
   tensor.strides = {1};
   tensor.origin = unit.name;

@@ -71,7 +71,8 @@ class Grouper {
       place_leaf(unit.gradient_full, TensorKind::gradients, Arena::state);
     }
     for (const Unit& unit : graph_.units)
-      for (ValueId moment : unit.moments) place_leaf(moment, TensorKind::moments, Arena::state);
+      for (size_t i = 0; i < unit.moments.size(); ++i)
+        place_leaf(unit.moments[i], i == 0 && has_master(unit) ? TensorKind::master : TensorKind::moments, Arena::state);
     for (const Node& node : graph_.nodes)
       if (node.op == OpKind::record_output) place_leaf(node.inputs[1], TensorKind::output, Arena::state);
     for (ValueId id = 0; id < static_cast<ValueId>(graph_.values.size()); ++id)
@@ -93,23 +94,26 @@ class Grouper {
       if (node.unit == kNone) continue;
       const Unit& unit = graph_.units[node.unit];
       const auto whole = [&](DType dtype) { return unit.padded_elements * dtype_bytes(dtype); };
+      const auto copy = [&] { return weight_copy(unit, graph_.values[node.inputs[0]].dtype); };
       int32_t& buffer = out_.buffer_of[id];
       if (node.op == OpKind::unit_view) {
-        buffer = out_.places[unit.weights_state].group;
-        put_members(unit, unit.dtype, node.outputs, buffer);
-      } else if (node.op == OpKind::gather_weights && unit.weights == Placement::sharded) {
-        buffer = add_group(TensorKind::slot, Arena::transient, node.program, whole(unit.dtype), node.unit);
-        put_members(unit, unit.dtype, node.outputs, buffer);
+        buffer = out_.places[node.inputs[0]].group;
+        put_members(unit, graph_.values[node.inputs[0]].dtype, node.outputs, buffer);
+      } else if (node.op == OpKind::gather_weights && copy().placement == Placement::sharded) {
+        buffer = add_group(TensorKind::slot, Arena::transient, node.program, whole(copy().dtype), node.unit);
+        out_.groups[buffer].dtype = copy().dtype;
+        put_members(unit, copy().dtype, node.outputs, buffer);
       } else if (node.op == OpKind::gather_weights || node.op == OpKind::gather_gradient) {
         buffer = out_.places[node.op == OpKind::gather_gradient ? unit.gradient_full : unit.weights_state].group;
         put(node.outputs[0], {buffer, 0});
       } else if (node.op == OpKind::free_unit || node.op == OpKind::export_unit) {
         buffer = out_.places[out_.layouts[node.inputs[0]].root].group;
       } else if (node.op == OpKind::reduce_scatter) {
-        const bool pinned = unit.gradients == Placement::replicated;
-        buffer = pinned ? out_.places[unit.gradient_full].group
-                        : add_group(TensorKind::reduce_buffer, Arena::transient, node.program, whole(unit.gradient_dtype), node.unit);
-        put_members(unit, unit.gradient_dtype, std::span(node.inputs).subspan(1), buffer);
+        buffer = reduces_in_state(unit)
+                     ? out_.places[unit.gradient_full].group
+                     : add_group(TensorKind::reduce_buffer, Arena::transient, node.program, whole(unit.reduce_dtype), node.unit);
+        out_.groups[buffer].dtype = unit.reduce_dtype;
+        put_members(unit, unit.reduce_dtype, std::span(node.inputs).subspan(1), buffer);
         if (node.inputs.size() > unit.parameters.size() + 1) put(node.inputs.back(), {buffer, 0});
       }
     }

@@ -20,8 +20,9 @@ struct StorageGroup {
   // Transient: positions on the program's timeline (StorageGroups::position), -1 while untouched.
   int first = -1, last = -1;
   int32_t unit = kNone;
-  ValueId owner = kNone;  // state, constant or input that it is for
-  int64_t offset = 0;     // in the arena, once planned
+  DType dtype = DType::f32;  // of a slot or reduce buffer
+  ValueId owner = kNone;     // state, constant or input that it is for
+  int64_t offset = 0;        // in the arena, once planned
 };
 
 struct Place {

@@ -23,7 +23,8 @@ std::vector<bool> trainable_leaves(const Graph& graph) {
 
 class Autodiff {
  public:
-  explicit Autodiff(Graph& graph) : graph_(graph), build_(graph), backward_(graph, build_, trainable_leaves(graph), graph.loss.sum) {
+  Autodiff(Graph& graph, const CompileOptions& options)
+      : graph_(graph), build_(graph), backward_(graph, build_, trainable_leaves(graph), graph.loss.sum), options_(options) {
     build_.backward = true;
   }
 
@@ -50,16 +51,21 @@ class Autodiff {
   // kNone: no parameter reaches the loss.
   ValueId seed() {
     const Value& loss = graph_.values[graph_.loss.sum];
+    if (backward_.any() && options_.precision == DType::f16)  // so that no gradient is too small for its type
+      return graph_.loss.scale = graph_.add_value({.name = "loss_scale", .dtype = DType::f32, .shape = {}, .kind = ValueKind::state});
     HostTensor one(loss.dtype, loss.shape);
     check(one.count() == 1 && is_floating(loss.dtype), "the loss is one floating-point number");
     one.set(0, 1.0);
     return backward_.any() ? build_.constant(std::move(one), "loss_seed") : kNone;
   }
 
+  DType wire_of(int32_t parameter) const { return options_.wire_dtype(graph_.parameters[parameter].dtype); }
+
   void add_gradient(ValueId leaf, ValueId total) {
     const int32_t parameter = graph_.values[leaf].parameter;
     const auto [place, added] = graph_.gradients.emplace(parameter, total);
-    if (!added) place->second = build_.add(OpKind::add, {place->second, total});
+    if (!added) place->second = build_.add(OpKind::add, {build_.cast(place->second, build_.dtype(total)), total});
+    place->second = build_.cast(place->second, wire_of(parameter));
   }
 
   void fill_missing() {
@@ -67,13 +73,14 @@ class Autodiff {
       const Parameter& parameter = graph_.parameters[i];
       if (!parameter.trainable || !is_floating(parameter.dtype) || graph_.gradients.count(i)) continue;
       build_.origin = parameter.name;
-      graph_.gradients[i] = build_.filled(0, parameter.shape, parameter.dtype);
+      graph_.gradients[i] = build_.filled(0, parameter.shape, wire_of(i));
     }
   }
 
   Graph& graph_;
   Builder build_;
   Backward backward_;
+  const CompileOptions& options_;
 };
 
 }  // namespace
@@ -83,7 +90,7 @@ bool autodiff(Graph& graph, const CompileOptions& options) {
   if (graph.loss.sum == kNone) throw Error("the graph has no loss to differentiate; name one with --loss");
   record_loss_of(graph, graph.loss, Program::micro_step, "metrics", options.micro_batches);
   record_statistics(graph, options.micro_batches);
-  Autodiff(graph).run();
+  Autodiff(graph, options).run();
   sort_programs(graph);
   return true;
 }

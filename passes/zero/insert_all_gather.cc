@@ -33,7 +33,7 @@ class Rewirer {
     source.reason = interval.reason;
     suffix_ = fmt::format("@{}", ++counts_[interval.unit]);
     copies_.clear();
-    source.outputs = add_gathered_copies(graph_, interval.unit, leaves_, suffix_);
+    source.outputs = add_gathered_copies(graph_, interval.unit, leaves_, suffix_, unit.dtype);
     for (size_t i = 0; i < source.outputs.size(); ++i) gathered_[unit.parameters[i].parameter] = source.outputs[i];
     edits_.before(first, std::move(source));
     for (NodeId use : interval.uses) {

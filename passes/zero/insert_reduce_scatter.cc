@@ -84,10 +84,10 @@ class Reducer {
     padding.backward = true;
     Value token;
     token.name = unit.name + ".reduced";
-    token.dtype = unit.gradient_dtype;
+    token.dtype = unit.reduce_dtype;
     token.shape = {unit.padded_elements};
     token.unit = id;
-    const ValueId full = unit.gradient_full;
+    const ValueId full = reduces_in_state(unit) ? unit.gradient_full : kNone;
     padding.outputs = {graph_.add_value(std::move(token))};
     if (full != kNone) graph_.state_updates.push_back({Program::micro_step, full, padding.outputs[0]});
     const ValueId result = padding.outputs[0];

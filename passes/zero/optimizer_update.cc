@@ -12,10 +12,14 @@
 namespace zeroplan {
 namespace {
 
-std::vector<std::string> moment_names(const CompileOptions& options) {
-  if (options.optimizer != OptimizerKind::sgd) return {"m", "v"};
-  if (options.momentum != 0) return {"momentum"};
-  return {};
+std::vector<std::string> moment_names(const Unit& unit, const CompileOptions& options) {
+  std::vector<std::string> names;
+  if (has_master(unit)) names.push_back("master");
+  if (options.optimizer != OptimizerKind::sgd)
+    names.insert(names.end(), {"m", "v"});
+  else if (options.momentum != 0)
+    names.push_back("momentum");
+  return names;
 }
 
 void add_moments(Graph& graph, const CompileOptions& options) {
@@ -24,8 +28,8 @@ void add_moments(Graph& graph, const CompileOptions& options) {
     const Unit& unit = graph.units[id];
     const Shape shape = {unit.optimizer == Placement::sharded ? unit.shard_elements : unit.padded_elements};
     std::vector<ValueId> moments;
-    for (const std::string& name : moment_names(options))
-      moments.push_back(add_state(graph, graph.units[id].name + "." + name, graph.units[id].dtype, shape, id));
+    for (const std::string& name : moment_names(unit, options))
+      moments.push_back(add_state(graph, unit.name + "." + name, unit.gradient_dtype, shape, id));
     graph.units[id].moments = std::move(moments);
   }
 }
@@ -50,6 +54,7 @@ Metrics add_metrics(Graph& graph, Program program, const std::string& report) {
 void fold_losses(ProgramBuilder& build, const Metrics& state, const Loss& loss) {
   build.change(build.node(OpKind::all_reduce, {state.metrics}), {state.metrics});
   Node fold = build.node(OpKind::fold_metrics, {build.now(state.metrics), state.report});
+  if (loss.scale != kNone) fold.inputs.push_back(loss.scale);
   fold.attributes = {{Attr::value, int64_t{loss.weight != kNone}}};
   build.change(std::move(fold), {state.report, state.metrics});
 }
@@ -89,17 +94,46 @@ void fold_statistics(const Graph& graph, ProgramBuilder& build, ValueId report) 
   }
 }
 
-void build_update(Graph& graph, GraphEdits& edits, const CompileOptions& options, const Metrics& state, ValueId limbs) {
+// Limbs of the norm; with a loss scale also what counts overflows.
+struct Norm {
+  ValueId limbs = kNone, overflows = kNone;
+};
+
+Norm add_norm(Graph& graph) {
+  const int64_t parameters = static_cast<int64_t>(graph.parameters.size());
+  if (graph.loss.scale == kNone) return {add_state(graph, "norm_limbs", DType::i64, {kNormLimbs})};
+  return {add_state(graph, "norm_limbs", DType::i64, {norm_elements(parameters)}),
+          add_state(graph, "overflows", DType::i64, {overflow_elements(parameters)})};
+}
+
+void add_to_norm(const Graph& graph, ProgramBuilder& build, int32_t id, ValueId report, const Norm& norm) {
+  const Unit& unit = graph.units[id];
+  Node node = build.node(OpKind::grad_norm, {unit.gradient_shard, build.now(report), build.now(norm.limbs)}, id);
+  std::vector<int64_t> counters;
+  for (const UnitParameter& member : unit.parameters) counters.push_back(kNormLimbs + member.parameter);
+  if (norm.overflows != kNone) node.attributes = {{Attr::starts, std::move(counters)}};
+  build.change(std::move(node), {norm.limbs});
+}
+
+void fold_norm(const Graph& graph, ProgramBuilder& build, ValueId report, const Norm& norm) {
+  build.change(build.node(OpKind::all_reduce, {build.now(norm.limbs)}), {norm.limbs});
+  Node clip = build.node(OpKind::clip_factor, {build.now(norm.limbs), build.now(report)});
+  std::vector<ValueId> changed = {report, norm.limbs};
+  if (norm.overflows != kNone) {
+    clip.inputs.insert(clip.inputs.end(), {graph.loss.scale, norm.overflows});
+    changed.insert(changed.end(), {graph.loss.scale, norm.overflows});
+  }
+  build.change(std::move(clip), changed);
+}
+
+void build_update(Graph& graph, GraphEdits& edits, const CompileOptions& options, const Metrics& state, const Norm& norm) {
   ProgramBuilder build(graph, edits, Program::update);
   fold_losses(build, state, graph.loss);
   for (const BatchStatistics& s : graph.statistics) build.change(build.node(OpKind::all_reduce, {s.recorded}), {s.recorded});
   const int32_t units = static_cast<int32_t>(graph.units.size());
-  for (int32_t id = 0; id < units; ++id) {
-    if (!graph.units[id].trainable) continue;
-    build.change(build.node(OpKind::grad_norm, {graph.units[id].gradient_shard, build.now(state.report), build.now(limbs)}, id), {limbs});
-  }
-  build.change(build.node(OpKind::all_reduce, {build.now(limbs)}), {limbs});
-  build.change(build.node(OpKind::clip_factor, {build.now(limbs), build.now(state.report)}), {state.report, limbs});
+  for (int32_t id = 0; id < units; ++id)
+    if (graph.units[id].trainable) add_to_norm(graph, build, id, state.report, norm);
+  fold_norm(graph, build, state.report, norm);
   for (int32_t id = 0; id < units; ++id)
     if (graph.units[id].trainable) update_unit(graph, build, id, options, state.report);
   fold_statistics(graph, build, state.report);
@@ -129,9 +163,10 @@ bool optimizer_update(Graph& graph, const CompileOptions& options) {
   add_moments(graph, options);
   GraphEdits edits(graph);
   const Metrics train = add_metrics(graph, Program::micro_step, "report");
-  const ValueId limbs = add_state(graph, "norm_limbs", DType::i64, {kNormLimbs});
-  std::vector<ValueId> zeroed = {train.metrics, train.report, limbs};
-  build_update(graph, edits, options, train, limbs);
+  const Norm norm = add_norm(graph);
+  std::vector<ValueId> zeroed = {train.metrics, train.report, norm.limbs};
+  if (norm.overflows != kNone) zeroed.push_back(norm.overflows);
+  build_update(graph, edits, options, train, norm);
   for (const BatchStatistics& s : graph.statistics) zeroed.push_back(s.recorded);
   if (has_program(graph, Program::eval_step)) {
     const Metrics eval = add_metrics(graph, Program::eval_step, "eval_report");

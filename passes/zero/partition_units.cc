@@ -91,7 +91,9 @@ void place(Unit& unit, int stage, bool statistics) {
 Unit make_unit(const Graph& graph, const ParameterGroup& group, const CompileOptions& options, std::string name) {
   Unit unit;
   unit.name = std::move(name);
-  unit.dtype = unit.gradient_dtype = graph.parameters[group.parameters[0]].dtype;
+  unit.dtype = graph.parameters[group.parameters[0]].dtype;
+  unit.gradient_dtype = wide_dtype(unit.dtype);
+  unit.reduce_dtype = options.wire_dtype(unit.dtype);
   unit.trainable = group.trainable;
   unit.carried = group.trainable && options.one_round();
   int64_t end = 0;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "graph/ops/op_def.h"
+#include "passes/train/loss_scale.h"
 #include "passes/zero/unit_state.h"
 
 namespace zeroplan {
@@ -22,9 +23,9 @@ void ProgramBuilder::change(Node node, const std::vector<ValueId>& changed) {
   append(std::move(node));
 }
 
-void ProgramBuilder::zero(ValueId state) {
+void ProgramBuilder::fill(ValueId state, double value) {
   Node fill = node(OpKind::fill, {}, graph_.values[state].unit);
-  fill.attributes = fill_attributes(0, graph_.values[state].shape, graph_.values[state].dtype);
+  fill.attributes = fill_attributes(value, graph_.values[state].shape, graph_.values[state].dtype);
   change(std::move(fill), {state});
 }
 
@@ -43,6 +44,7 @@ void build_load(Graph& graph, GraphEdits& edits, const std::vector<ValueId>& zer
     if (unit.gradient_full != kNone) load.zero(unit.gradient_full);
   }
   for (ValueId state : zeroed) load.zero(state);
+  if (graph.loss.scale != kNone) load.fill(graph.loss.scale, first_loss_scale(graph));
   load.finish();
 }
 
@@ -50,9 +52,12 @@ void build_save(Graph& graph, GraphEdits& edits) {
   ProgramBuilder save(graph, edits, Program::save);
   const std::vector<ValueId> leaves = parameter_leaves(graph);
   for (int32_t id = 0; id < static_cast<int32_t>(graph.units.size()); ++id) {
-    const bool sharded = graph.units[id].weights == Placement::sharded;
-    Node source = save.node(sharded ? OpKind::gather_weights : OpKind::unit_view, {graph.units[id].weights_state}, id);
-    const std::vector<ValueId> copies = add_gathered_copies(graph, id, leaves, "@save");
+    const Unit& unit = graph.units[id];
+    const ValueId kept = has_master(unit) ? unit.moments[0] : unit.weights_state;
+    const WeightCopy copy = weight_copy(unit, graph.values[kept].dtype);
+    const bool sharded = copy.placement == Placement::sharded;
+    Node source = save.node(sharded ? OpKind::gather_weights : OpKind::unit_view, {kept}, id);
+    const std::vector<ValueId> copies = add_gathered_copies(graph, id, leaves, "@save", copy.dtype);
     source.outputs = copies;
     save.append(std::move(source));
     save.append(save.node(OpKind::export_unit, copies, id));

@@ -18,8 +18,9 @@ class ProgramBuilder {
   void change(Node node, const std::vector<ValueId>& changed);
   void append(Node node);
   Node node(OpKind op, std::vector<ValueId> inputs, int32_t unit = kNone) const { return make_node(op, program_, std::move(inputs), unit); }
-  // A node that fills the state with zeros.
-  void zero(ValueId state);
+  // A node that fills the state.
+  void fill(ValueId state, double value);
+  void zero(ValueId state) { fill(state, 0); }
   // Declares the last content of every changed state as what the next program finds.
   void finish();
 
@@ -30,7 +31,7 @@ class ProgramBuilder {
   std::map<ValueId, ValueId> now_;
 };
 
-// load and save (docs/architecture.md): zeroed state and weights in, every parameter out.
+// load and save (docs/architecture.md): zeroed state, loss scale and weights in, every parameter out.
 void build_load(Graph& graph, GraphEdits& edits, const std::vector<ValueId>& zeroed);
 void build_save(Graph& graph, GraphEdits& edits);
 

@@ -31,7 +31,8 @@ void add_unit_state(Graph& graph, int32_t id) {
   if (!unit.trainable) return;
   unit.gradient_shard = add_state(graph, name + ".gradient", unit.gradient_dtype, shard, id);
   if (unit.gradients == Placement::replicated)
-    unit.gradient_full = add_state(graph, name + ".gradient_full", unit.gradient_dtype, whole, id);
+    unit.gradient_full =
+        add_state(graph, name + ".gradient_full", reduces_in_state(unit) ? unit.reduce_dtype : unit.gradient_dtype, whole, id);
 }
 
 std::vector<ValueId> parameter_leaves(const Graph& graph) {
@@ -43,13 +44,14 @@ std::vector<ValueId> parameter_leaves(const Graph& graph) {
   return leaves;
 }
 
-std::vector<ValueId> add_gathered_copies(Graph& graph, int32_t unit, const std::vector<ValueId>& leaves, const std::string& suffix) {
+std::vector<ValueId> add_gathered_copies(Graph& graph, int32_t unit, const std::vector<ValueId>& leaves, const std::string& suffix,
+                                         DType dtype) {
   std::vector<ValueId> copies;
   for (const UnitParameter& member : graph.units[unit].parameters) {
     const Parameter& parameter = graph.parameters[member.parameter];
     Value value;
     value.name = parameter.name + suffix;
-    value.dtype = parameter.dtype;
+    value.dtype = dtype;
     value.shape = parameter.shape;
     value.parameter = member.parameter;
     value.unit = unit;

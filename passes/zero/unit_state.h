@@ -15,6 +15,7 @@ ValueId add_successor(Graph& graph, ValueId state, const std::string& name = {})
 // By parameter: its leaf, the first where it has several; kNone without one.
 std::vector<ValueId> parameter_leaves(const Graph& graph);
 // One value per parameter of the unit, a copy of its leaf called <parameter><suffix>.
-std::vector<ValueId> add_gathered_copies(Graph& graph, int32_t unit, const std::vector<ValueId>& leaves, const std::string& suffix);
+std::vector<ValueId> add_gathered_copies(Graph& graph, int32_t unit, const std::vector<ValueId>& leaves, const std::string& suffix,
+                                         DType dtype);
 
 }  // namespace zeroplan

@@ -29,6 +29,7 @@ class CudaMemory : public DeviceMemory {
                       bytes, free, total));
     }
     check_cuda(cudaMemset(data_, 0, static_cast<size_t>(bytes)), "cudaMemset");
+    check_cuda(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");  // other streams do not wait for the fill
   }
   ~CudaMemory() override { cudaFree(data_); }
   void* data() const override { return data_; }

@@ -10,11 +10,19 @@
 namespace zeroplan {
 namespace {
 
+template <typename T>
+constexpr bool kFloating = std::is_floating_point_v<T> || std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
+
+template <typename T>
+bool finite(T x) {
+  return std::isfinite(static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(x));
+}
+
 // Index of the first element that is not finite among `count` from `first` of a flat buffer, -1 where all are.
 template <typename T>
 int64_t first_bad(const T* data, int64_t first, int64_t count) {
   for (int64_t i = first; i < first + count; ++i)
-    if (!std::isfinite(data[i])) return i;
+    if (!finite(data[i])) return i;
   return -1;
 }
 
@@ -27,7 +35,7 @@ int64_t first_bad(const TensorView& view) {
       at += rest % view.dims[d] * view.strides[d];
       rest /= view.dims[d];
     }
-    if (!std::isfinite(view.as<T>()[at])) return i;
+    if (!finite(view.as<T>()[at])) return i;
   }
   return -1;
 }
@@ -46,10 +54,9 @@ int64_t first_bad(const TensorView& view, const UnitArgs& unit, const std::vecto
 
 int64_t first_bad(const PreparedStep& s, const TensorView& view) {
   const bool flat = s.args.unit != nullptr && view.rank == 1 && view.dims[0] == s.unit.covered;
-  return visit_dtype(view.dtype, [&](auto zero) -> int64_t {
+  return visit_stored(view.dtype, [&](auto zero) -> int64_t {
     using T = decltype(zero);
-    if constexpr (std::is_floating_point_v<T>)
-      return flat ? first_bad<T>(view, s.unit, s.rank->core->extents[s.step->unit]) : first_bad<T>(view);
+    if constexpr (kFloating<T>) return flat ? first_bad<T>(view, s.unit, s.rank->core->extents[s.step->unit]) : first_bad<T>(view);
     return -1;
   });
 }

@@ -47,14 +47,16 @@ ReportFields read_report(Core& core, int32_t tensor) {
   return fields;
 }
 
-void take_report(const ReportFields& fields, StepReport& report) {
+void take_report(Core& core, const ReportFields& fields, StepReport& report) {
   report.loss = fields[kReportLoss];
-  report.weight = fields[kReportWeight];
+  report.weight = fields[kReportWeight] / (fields[kReportScale] > 0 ? fields[kReportScale] : 1);
   report.grad_norm = fields[kReportNorm];
   report.clipped_norm = fields[kReportClippedNorm];
   report.clip_factor = fields[kReportFactor];
   report.stopped = fields[kReportStop] > 0;
   report.skipped = fields[kReportSkip] != 0;
+  if (core.plan().roles.loss_scale != kNone) report.loss_scale = fields[kReportScale];
+  if (fields[kReportOverflow] != 0) report.overflow = first_overflow(core);
   if (report.stopped || fields[kReportFinite] != 0) return;
   throw Error(fmt::format("loss {} or gradient norm {} is not finite; nothing was updated. Look for NaN in the data, lower the "
                           "learning rate, clip, or run with --check-nan to find the input or op that it came from",
@@ -86,6 +88,7 @@ struct Executor::Impl {
             .update = update,
             .clear_gradients = accumulated,
             .scalars = scalars};
+    job.scalars.skipped = skipped;
     core->run(job);
     accumulated = gradients_there = !update;
     last = scalars;
@@ -108,6 +111,7 @@ struct Executor::Impl {
   std::shared_ptr<Core> core;  // shared with the ranks' threads: one that is stuck may outlive the executor
   std::vector<std::thread> threads;
   RunScalars last;               // of the last window: an evaluation comes after it
+  int64_t skipped = 0;           // steps that updated nothing
   bool accumulated = false;      // the next window has to clear what accumulate() left
   bool gradients_there = false;  // nothing has run since accumulate()
 };
@@ -127,7 +131,8 @@ StepReport Executor::train_step(const DataSource& data, int64_t first_sample, co
   StepReport report = impl_->run_window(data, first_sample, order, scalars, true);
   const ReportFields fields = read_report(*impl_->core, plan().roles.report);
   if (fields[kReportStop] > 0) impl_->core->stop.store(false);
-  take_report(fields, report);
+  take_report(*impl_->core, fields, report);
+  if (report.skipped) ++impl_->skipped;
   return report;
 }
 
@@ -193,7 +198,7 @@ HostTensor Executor::gradient(int parameter) {
 
 HostTensor Executor::weights(int parameter) {
   const PlanParameter& p = find_parameter(plan(), parameter);
-  HostTensor values(plan().units[p.unit].dtype, p.parameter.shape);
+  HostTensor values(wide_dtype(plan().units[p.unit].dtype), p.parameter.shape);
   export_parameters([&](int index, const void* data) {
     if (index == parameter) std::memcpy(values.mutable_data(), data, static_cast<size_t>(values.bytes()));
   });

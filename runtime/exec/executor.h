@@ -21,7 +21,9 @@ struct StepReport {
   double loss = 0, weight = 0;
   double grad_norm = 0, clipped_norm = 0, clip_factor = 1;
   bool skipped = false;
-  bool stopped = false;                                                  // a stop was asked for; nothing was updated
+  double loss_scale = 0;  // that the gradients were computed with; 0: the plan has none
+  std::string overflow;   // skipped as this parameter's gradient, of the first that backward makes, is not finite; empty: none
+  bool stopped = false;   // a stop was asked for; nothing was updated
   double step_ms = 0, compute_ms = 0, exposed_comm_ms = 0, data_ms = 0;  // of the slowest rank
   int slowest_rank = 0;
   int64_t arena_high_water = 0;  // bytes touched per rank, where ExecutorOptions::check_memory
@@ -57,7 +59,7 @@ struct TraceEvent {
   int64_t train_step, micro_batch;
 };
 
-// Gives the values of a parameter: `count` elements from element `first`, converted to the plan's dtype, into `to`.
+// Gives the values of a parameter: `count` elements from element `first`, in wide_dtype of the plan's precision, into `to`.
 using WeightReader = std::function<void(int parameter, int64_t first, int64_t count, void* to)>;
 
 class Executor {
@@ -86,6 +88,7 @@ class Executor {
   // Runs `save` for one parameter; for several use export_parameters.
   HostTensor weights(int parameter);
   // Runs `save`: each parameter once, contiguous, in unit order, in the process of rank 0 alone; the bytes are valid during the call only.
+  // Of a parameter in 16 bits it is the master; of one that is not trained, what the model's file has.
   // What `take` throws comes back from here, and the executor goes on.
   void export_parameters(const std::function<void(int parameter, const void* data)>& take);
   // Sets weight-decay multipliers by parameter index (default 1). Between steps only.

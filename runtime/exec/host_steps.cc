@@ -17,23 +17,29 @@ void poison(Rank& rank, std::byte* at, int64_t count, DType dtype) {
   rank.write(at, nan.data(), nan.bytes());
 }
 
-// Shard or whole buffer: elements [first, first + count) of the unit.
-void load_weights(Rank& rank, const PlanUnit& unit) {
+// As the file has them, in wide_dtype of the unit's.
+HostTensor read_block(Core& core, const PlanUnit& unit, int parameter, int64_t first, int64_t count) {
+  HostTensor block(wide_dtype(unit.dtype), {count});
+  std::lock_guard lock(core.read_mutex);
+  core.read_weights(parameter, first, count, block.mutable_data());
+  return block;
+}
+
+// Shard or whole buffer of the weights or their master: elements [first, first + count) of the unit.
+void load_weights(Rank& rank, const PlanUnit& unit, int32_t state) {
   Core& core = *rank.core;
-  const PlanTensor& tensor = rank.plan->tensors[unit.weights_tensor];
+  const PlanTensor& tensor = rank.plan->tensors[state];
   const int64_t count = elements(tensor.shape), width = dtype_bytes(tensor.dtype);
-  const bool shard = unit.weights == Placement::sharded;
+  const bool shard = weight_copy(unit, tensor.dtype).placement == Placement::sharded;
   const int64_t first = shard ? rank.index * unit.shard_elements : 0;
   std::byte* at = rank.address(tensor);
-  rank.zero(unit.weights_tensor);
+  rank.zero(state);
   if (core.options.poison_padding) poison(rank, at, count, tensor.dtype);
-  std::vector<std::byte> block(static_cast<size_t>(std::min(count, kBlock) * width));
   for (const UnitParameter& p : unit.parameters) {
     const int64_t low = std::max(first, p.offset), high = std::min(first + count, p.offset + p.elements);
     for (int64_t begin = low; begin < high; begin += kBlock) {
       const int64_t n = std::min(kBlock, high - begin);
-      std::lock_guard lock(core.read_mutex);
-      core.read_weights(p.parameter, begin - p.offset, n, block.data());
+      const HostTensor block = read_block(core, unit, p.parameter, begin - p.offset, n).cast(tensor.dtype);
       rank.write(at + (begin - first) * width, block.data(), n * width);
     }
   }
@@ -43,8 +49,9 @@ void load_unit(PreparedStep& s) {
   Rank& rank = *s.rank;
   const PlanUnit& unit = rank.plan->units[s.step->unit];
   for (const Operand& o : s.step->outputs) {
-    if (o.tensor != kNone && o.tensor == unit.weights_tensor)
-      load_weights(rank, unit);
+    const bool weights = o.tensor != kNone && (o.tensor == unit.weights_tensor || o.tensor == unit_weights(unit, unit.gradient_dtype));
+    if (weights)
+      load_weights(rank, unit, o.tensor);
     else
       rank.zero(o.tensor);
   }
@@ -56,10 +63,13 @@ void export_unit(PreparedStep& s) {
   if (rank.index != 0 || core.take_parameter == nullptr) return;
   const TensorView& whole = s.inputs[0];
   const int64_t width = dtype_bytes(whole.dtype);
-  std::vector<std::byte> values;
-  for (const UnitParameter& p : rank.plan->units[s.step->unit].parameters) {
-    values.resize(static_cast<size_t>(p.elements * width));
-    rank.read(whole.as<std::byte>() + p.offset * width, values.data(), p.elements * width);
+  const PlanUnit& unit = rank.plan->units[s.step->unit];
+  for (const UnitParameter& p : unit.parameters) {
+    HostTensor values(whole.dtype, {p.elements});
+    if (is_half(whole.dtype))  // not trained: the file has what was rounded for the model
+      values = read_block(core, unit, p.parameter, 0, p.elements);
+    else
+      rank.read(whole.as<std::byte>() + p.offset * width, values.mutable_data(), p.elements * width);
     (*core.take_parameter)(p.parameter, values.data());
   }
 }

@@ -77,6 +77,7 @@ void prepare_collective(Rank& rank, PreparedStep& out) {
     out.count *= dtype_bytes(first.dtype);
   } else if (scatter) {
     out.from = rank.view(step.inputs[1].tensor).data;
+    out.dtype = rank.plan->tensors[step.inputs[1].tensor].dtype;  // folded into wide_dtype of it
     out.fold = step.inputs[0].tensor == kNone ? Fold::from_zero : Fold::onto;
   }
 }

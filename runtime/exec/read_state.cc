@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "base/error.h"
 #include "runtime/plan/report.h"
@@ -65,11 +66,32 @@ HostTensor read_tensor(Core& core, int rank, int32_t tensor) {
   return out;
 }
 
+std::string first_overflow(Core& core) {
+  const Plan& plan = core.plan();
+  Rank& rank = core.local_rank(0);
+  const PlanTensor& tensor = plan.tensors[plan.roles.overflows];
+  std::vector<int64_t> counts(static_cast<size_t>(overflow_elements(static_cast<int64_t>(plan.parameters.size()))));
+  rank.read(rank.address(tensor), counts.data(), static_cast<int64_t>(counts.size() * sizeof(int64_t)));
+  std::map<int32_t, int32_t> parameter_of;  // value of its gradient
+  for (const auto& [parameter, value] : plan.gradients) parameter_of[value] = parameter;
+  for (const Step& step : find_program(plan, Program::micro_step)->steps)
+    for (const Operand& o : step.outputs)
+      if (const auto found = parameter_of.find(o.value); found != parameter_of.end() && counts[1 + found->second] > 0)
+        return plan.parameters[found->second].parameter.name;
+  for (size_t i = 0; i < plan.parameters.size(); ++i)  // its gradient is a view of what a step makes
+    if (counts[1 + i] > 0) return plan.parameters[i].parameter.name;
+  return {};
+}
+
 HostTensor read_gradient(Core& core, int parameter) {
   const PlanParameter& p = find_parameter(core.plan(), parameter);
   const int32_t tensor = core.plan().units[p.unit].gradient_tensor;
   if (tensor == kNone) throw Error(fmt::format("parameter {} is frozen: it has no gradient", p.parameter.name));
-  return assemble(core, parameter, tensor);
+  HostTensor gradient = assemble(core, parameter, tensor);
+  if (core.plan().roles.loss_scale == kNone) return gradient;
+  const double scale = read_tensor(core, 0, core.plan().roles.loss_scale).get(0);
+  for (int64_t i = 0; i < gradient.count(); ++i) gradient.set(i, gradient.get(i) / scale);
+  return gradient;
 }
 
 }  // namespace zeroplan

@@ -14,6 +14,8 @@ WindowLoss read_metrics(Core& core);
 bool divides_by_weight(const Plan& plan, Program program);
 HostTensor read_tensor(Core& core, int rank, int32_t tensor);          // contiguous state of one rank, which must be local
 const PlanParameter& find_parameter(const Plan& plan, int parameter);  // throws Error on an index outside the plan
-HostTensor read_gradient(Core& core, int parameter);                   // throws Error for a frozen parameter; all ranks must be local
+// Of the parameters whose gradient was not finite in the last update, the name of the one that backward made first; empty: none.
+std::string first_overflow(Core& core);
+HostTensor read_gradient(Core& core, int parameter);  // throws Error for a frozen parameter; all ranks must be local
 
 }  // namespace zeroplan

@@ -21,6 +21,7 @@ std::vector<StepTime> predicted_times(const PlanProgram& program);
 
 std::string_view arena_name(Arena arena);
 std::string_view stream_name(StreamKind stream);
+std::string_view tensor_kind_name(TensorKind kind);  // as the rows of the memory table
 std::string_view step_kind_name(StepKind kind);
 // tensor@arena:offset+bytes, value in front where it has another name.
 std::string describe_operand(const Plan& plan, const Operand& operand);

@@ -31,12 +31,22 @@ void put_rank_range(std::string& out, int rank, int64_t begin, int64_t bytes, in
   if (low < high) out += fmt::format(" r{}[{},{})", rank, low, high);
 }
 
+// What is kept, what goes over the wire, and what sums are made in.
+void put_types(std::string& out, const PlanUnit& u) {
+  out += fmt::format("  weights kept {}{}, gathered {}", type_name(u.dtype),
+                     has_master(u) ? fmt::format(" beside a {} master", type_name(u.gradient_dtype)) : "", type_name(u.dtype));
+  if (u.trainable)
+    out += fmt::format("; gradients reduced {}, added up and kept {}; moments {}", type_name(u.reduce_dtype), type_name(u.gradient_dtype),
+                       type_name(u.gradient_dtype));
+}
+
 void put_unit(std::string& out, const Plan& plan, size_t index, int rank) {
   const PlanUnit& u = plan.units[index];
   const int64_t width = dtype_bytes(u.dtype);
   out += fmt::format("unit {} {}  {}, gradients {}{}  padded {} ({} bytes)  shard {} ({} bytes)", index, u.name, type_name(u.dtype),
                      type_name(u.gradient_dtype), u.trainable ? "" : "  frozen", u.padded_elements, u.padded_elements * width,
                      u.shard_elements, u.shard_elements * width);
+  put_types(out, u);
   out += fmt::format("  weights {}  gradients {}  optimizer {}  slot class {}\n", placement_name(u.weights), placement_name(u.gradients),
                      placement_name(u.optimizer), u.slot_class);
   for (const UnitParameter& p : u.parameters) {
@@ -48,6 +58,33 @@ void put_unit(std::string& out, const Plan& plan, size_t index, int rank) {
     for (int r = rank < 0 ? first : rank; r <= (rank < 0 ? std::min(last, plan.header.ranks - 1) : rank); ++r)
       put_rank_range(out, r, begin, bytes, shard);
     out += '\n';
+  }
+}
+
+// Each tensor's type where it lies; where a collective moves it, and where its kernel adds up in another.
+void put_tensors(std::string& out, const Plan& plan) {
+  std::vector<std::string> notes(plan.tensors.size());
+  const auto note = [&](const Operand& o, const char* what, DType dtype) {
+    if (o.tensor == kNone || plan.tensors[o.tensor].kind == TensorKind::metrics) return;
+    std::string& text = notes[o.tensor];
+    const std::string line = fmt::format("  {} {}", what, type_name(dtype));
+    if (text.find(line) == std::string::npos) text += line;
+  };
+  for (const PlanProgram& p : plan.programs)
+    for (const Step& step : p.steps) {
+      if (step.kind == StepKind::all_gather && !step.outputs.empty() && step.outputs[0].tensor != kNone)
+        note(step.inputs.empty() ? Operand{} : step.inputs[0], "on the wire", plan.tensors[step.outputs[0].tensor].dtype);
+      if (step.kind == StepKind::reduce_scatter && step.inputs.size() > 1 && step.inputs[1].tensor != kNone)
+        note(step.inputs[1], "on the wire", plan.tensors[step.inputs[1].tensor].dtype);
+      if (step.kind != StepKind::kernel) continue;
+      for (const Operand& o : step.outputs)
+        if (o.tensor != kNone && is_half(plan.tensors[o.tensor].dtype)) note(o, "accumulated", wide_dtype(plan.tensors[o.tensor].dtype));
+    }
+  out += "tensors (kind, type in storage, on the wire, in accumulation)\n";
+  for (size_t i = 0; i < plan.tensors.size(); ++i) {
+    const PlanTensor& t = plan.tensors[i];
+    if (t.kind != TensorKind::workspace)
+      out += fmt::format("  {} {} {}{}{}\n", t.name, tensor_kind_name(t.kind), type_name(t.dtype), to_string(t.shape), notes[i]);
   }
 }
 
@@ -128,6 +165,7 @@ std::string dump_text(const Plan& plan, int rank) {
                        input.sample_axis, describe_operand(plan, {input.tensor, kNone}), input.mask ? "  mask of the samples" : "");
   for (const PlanOutput& output : plan.outputs)
     out += fmt::format("output {}  sample axis {}  {}\n", output.name, output.sample_axis, describe_operand(plan, {output.tensor, kNone}));
+  put_tensors(out, plan);
   out += memory_table(plan);
   put_collectives(out, plan);
   for (const PlanProgram& p : plan.programs) {

@@ -158,23 +158,6 @@ void find_peak(LiveBytes& live, size_t steps) {
   }
 }
 
-const char* kind_row(TensorKind kind) {
-  switch (kind) {
-    case TensorKind::weights: return "weights";
-    case TensorKind::gradients: return "gradients";
-    case TensorKind::moments: return "optimizer moments";
-    case TensorKind::metrics: return "metrics";
-    case TensorKind::constant: return "constants";
-    case TensorKind::slot: return "slots";
-    case TensorKind::reduce_buffer: return "reduce buffers";
-    case TensorKind::activation: return "activations";
-    case TensorKind::workspace: return "workspace";
-    case TensorKind::input: return "inputs";
-    case TensorKind::output: return "outputs";
-  }
-  return "";
-}
-
 // Bytes of an arena that tensors of each kind cover, counted once.
 std::map<TensorKind, int64_t> covered(const Plan& plan, Arena arena) {
   std::vector<std::tuple<int64_t, int64_t, TensorKind>> ranges;
@@ -213,7 +196,7 @@ void add_rows(std::vector<MemoryRow>& rows, Arena arena, const std::map<TensorKi
   for (TensorKind kind : kinds) {
     const auto it = bytes.find(kind);
     const int64_t n = it == bytes.end() ? 0 : it->second;
-    rows.push_back({kind_row(kind), arena, n});
+    rows.push_back({std::string(tensor_kind_name(kind)), arena, n});
     sum += n;
   }
   rows.push_back({arena == Arena::transient ? "alignment and placement loss" : "alignment loss", arena, total - sum});
@@ -225,7 +208,7 @@ std::vector<MemoryRow> rows_of(const Plan& plan, const Peak& peak) {
     if (s.first <= peak.live.peak_step && s.last >= peak.live.peak_step) at_peak[s.kind] += s.bytes();
   using K = TensorKind;
   std::vector<MemoryRow> rows;
-  add_rows(rows, Arena::state, covered(plan, Arena::state), {K::weights, K::gradients, K::moments, K::constant, K::metrics},
+  add_rows(rows, Arena::state, covered(plan, Arena::state), {K::weights, K::master, K::gradients, K::moments, K::constant, K::metrics},
            plan.arena_bytes[0]);
   add_rows(rows, Arena::transient, at_peak, {K::slot, K::reduce_buffer, K::activation, K::workspace, K::gradients}, plan.arena_bytes[1]);
   add_rows(rows, Arena::staging, covered(plan, Arena::staging), {K::input}, plan.arena_bytes[2]);

@@ -24,6 +24,24 @@ std::string_view stream_name(StreamKind stream) {
   return "?";
 }
 
+std::string_view tensor_kind_name(TensorKind kind) {
+  switch (kind) {
+    case TensorKind::weights: return "weights";
+    case TensorKind::gradients: return "gradients";
+    case TensorKind::moments: return "optimizer moments";
+    case TensorKind::metrics: return "metrics";
+    case TensorKind::constant: return "constants";
+    case TensorKind::slot: return "slots";
+    case TensorKind::reduce_buffer: return "reduce buffers";
+    case TensorKind::activation: return "activations";
+    case TensorKind::workspace: return "workspace";
+    case TensorKind::input: return "inputs";
+    case TensorKind::output: return "outputs";
+    case TensorKind::master: return "master weights";
+  }
+  return "";
+}
+
 std::string_view step_kind_name(StepKind kind) {
   switch (kind) {
     case StepKind::kernel: return "kernel";

@@ -40,7 +40,7 @@ PlanTensor get_tensor(const Field& at, const proto::Tensor& from, const PlanSize
   to.shape = at.sub("shape").shape(from.shape());
   if (from.strides_size() != from.shape_size()) at.sub("strides").fail("not one stride per axis");
   to.strides.assign(from.strides().begin(), from.strides().end());
-  to.kind = at.sub("kind").enumeration<TensorKind>(from.kind(), 10);
+  to.kind = at.sub("kind").enumeration<TensorKind>(from.kind(), 12);
   to.arena = at.sub("arena").enumeration<Arena>(from.arena(), kArenas);
   to.offset = at.sub("offset").range(from.offset(), 0, kMaxBytes);
   to.per_rank = from.per_rank();
@@ -153,6 +153,7 @@ PlanUnit get_unit(const Field& at, const proto::Unit& from, const PlanSizes& siz
   for (int32_t t : from.moment_tensors()) to.moment_tensors.push_back(at.sub("moment_tensors").index_not_none(t, sizes.tensors));
   to.slot_class = at.sub("slot_class").range(from.slot_class(), -1, 1 << 20);
   to.gradient_dtype = at.sub("gradient_dtype").dtype(from.gradient_dtype());
+  to.reduce_dtype = at.sub("reduce_dtype").dtype(from.reduce_dtype());
   return to;
 }
 
@@ -220,9 +221,14 @@ void get_sizes(const Field& at, const proto::Plan& from, Plan& to) {
 }
 
 PlanRoles get_roles(const Field& at, const proto::Roles& from, const PlanSizes& sizes) {
-  return {at.sub("metrics").index(from.metrics(), sizes.tensors), at.sub("report").index(from.report(), sizes.tensors),
-          at.sub("norm_limbs").index(from.norm_limbs(), sizes.tensors), at.sub("eval_metrics").index(from.eval_metrics(), sizes.tensors),
-          at.sub("eval_report").index(from.eval_report(), sizes.tensors)};
+  const auto tensor = [&](const char* name, int32_t value) { return at.sub(name).index(value, sizes.tensors); };
+  return {.metrics = tensor("metrics", from.metrics()),
+          .report = tensor("report", from.report()),
+          .norm_limbs = tensor("norm_limbs", from.norm_limbs()),
+          .loss_scale = tensor("loss_scale", from.loss_scale()),
+          .overflows = tensor("overflows", from.overflows()),
+          .eval_metrics = tensor("eval_metrics", from.eval_metrics()),
+          .eval_report = tensor("eval_report", from.eval_report())};
 }
 
 Plan from_message(const proto::Plan& from, const Field& at) {

@@ -11,7 +11,7 @@
 
 namespace zeroplan {
 
-inline constexpr int kPlanFormat = 6;
+inline constexpr int kPlanFormat = 7;
 // Operands and Plan::source name the same values: a gathered copy carries the value of the parameter, and a view of a gathered copy (which
 // insert_all_gather cloned) the value of the view in the source graph.
 struct PlanValue {
@@ -35,7 +35,7 @@ struct PlanStatistics {
 struct PlanUnit : UnitLayout {
   int32_t weights_tensor = kNone;       // state: shard or whole buffer
   int32_t gradient_tensor = kNone;      // shard: state (accumulator), or carried from micro_step to update
-  std::vector<int32_t> moment_tensors;  // state: shard or whole
+  std::vector<int32_t> moment_tensors;  // state: shard or whole; the first is the master, where the unit has one
   int32_t slot_class = kNone;           // size class of its gather buffers
 };
 
@@ -76,10 +76,10 @@ struct PlanHeader {
   int64_t batch = 1;          // samples per optimizer step
   int64_t micro_batches = 1;  // V
   int stage = 3;
-  int threads = 1;  // per rank
-  DType precision = DType::f32;
-  std::string optimizer;  // adamw | adam | sgd
-  double momentum = 0;    // sgd
+  int threads = 1;               // per rank
+  DType precision = DType::f32;  // of the model's values
+  std::string optimizer;         // adamw | adam | sgd
+  double momentum = 0;           // sgd
   int prefetch = 1;
   int max_live_units = 2;  // gathered units live at once, at most
   std::string device = "cpu";
@@ -92,7 +92,9 @@ struct PlanHeader {
 struct PlanRoles {
   int32_t metrics = kNone;     // f64 [2V + 2]: loss sums, weights, stop flag, 0
   int32_t report = kNone;      // f64 [kReportFields], written by fold_metrics and clip_factor
-  int32_t norm_limbs = kNone;  // i64 [kNormLimbs]
+  int32_t norm_limbs = kNone;  // i64 [norm_elements]
+  int32_t loss_scale = kNone;  // f32 []
+  int32_t overflows = kNone;   // i64 [overflow_elements]: what the last update found
   int32_t eval_metrics = kNone;
   int32_t eval_report = kNone;
 };
@@ -119,6 +121,12 @@ struct Plan {
   std::vector<std::pair<int32_t, int32_t>> gradients;  // (parameter, value of its final gradient)
   std::vector<std::string> report_lines;               // import report: ties, splits, roles
 };
+
+// State that holds the unit's weights in this type: those that the model computes with, or their master.
+inline int32_t unit_weights(const PlanUnit& unit, DType dtype) {
+  const bool master = has_master(unit) && dtype == unit.gradient_dtype && !unit.moment_tensors.empty();
+  return master ? unit.moment_tensors[0] : unit.weights_tensor;
+}
 
 const PlanProgram* find_program(const Plan& plan, Program program);
 // An optimizer step runs micro_step once: no rank has a second micro-batch.

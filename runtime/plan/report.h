@@ -12,7 +12,8 @@ inline int64_t metrics_stop(int64_t micro_batches) { return 2 * micro_batches; }
 // report: what an update leaves for the run loop and for the optimizer kernels.
 enum ReportField : int {
   kReportLoss,         // over the whole batch, before the update
-  kReportWeight,       // W that gradients are divided by: samples, tokens or class weights of the window; 1 for a final sum
+  kReportWeight,       // W that gradients are divided by: samples, tokens or class weights of the window (1 for a final sum), times the
+                       // loss scale
   kReportNorm,         // global gradient norm before clipping
   kReportClippedNorm,  // after
   kReportFactor,       // clip factor
@@ -21,6 +22,8 @@ enum ReportField : int {
   kReportFinite,       // 1: loss and norm are finite
   kReportSum,          // sum of the micro-batches' losses, whether or not kReportLoss divides it
   kReportSumWeight,    // sum of their weights
+  kReportOverflow,     // 1: skipped, as some gradient is not finite under a loss scale that may be too large
+  kReportScale,        // loss scale that the gradients were computed with; 1 without
   kReportFields = 16,
 };
 
@@ -29,5 +32,15 @@ enum ReportField : int {
 inline constexpr int kNormLimbs = 68;
 inline constexpr int kNormLowestExponent = -1088;
 inline constexpr int64_t kNormBlock = 64;  // elements per block, never across parameters
+// With a loss scale, one more limb for each parameter follows: its blocks whose sum is not finite, on all ranks.
+inline int64_t norm_elements(int64_t parameters) { return kNormLimbs + parameters; }
+
+// overflows, i64: updates in a row without overflow, then for each parameter its limb of the last update that was skipped.
+inline int64_t overflow_elements(int64_t parameters) { return 1 + parameters; }
+
+// The loss scale, as in "Mixed Precision Training" (Micikevicius et al. 2018), with the numbers of PyTorch's GradScaler.
+inline constexpr float kLossScaleStart = 65536, kLossScaleGrowth = 2, kLossScaleBackoff = 0.5;
+inline constexpr float kLossScaleLeast = 0x1p-24f;   // below it, gradients that are not finite are an error
+inline constexpr int64_t kLossScaleInterval = 2000;  // updates without overflow until it grows
 
 }  // namespace zeroplan

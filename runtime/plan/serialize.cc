@@ -167,6 +167,7 @@ void put(proto::Unit& to, const PlanUnit& from) {
   to.mutable_moment_tensors()->Assign(from.moment_tensors.begin(), from.moment_tensors.end());
   to.set_slot_class(from.slot_class);
   to.set_gradient_dtype(static_cast<uint32_t>(from.gradient_dtype));
+  to.set_reduce_dtype(static_cast<uint32_t>(from.reduce_dtype));
 }
 
 void put(proto::Input& to, const PlanInput& from) {
@@ -213,6 +214,8 @@ void put(proto::Roles& to, const PlanRoles& from) {
   to.set_metrics(from.metrics);
   to.set_report(from.report);
   to.set_norm_limbs(from.norm_limbs);
+  to.set_loss_scale(from.loss_scale);
+  to.set_overflows(from.overflows);
   to.set_eval_metrics(from.eval_metrics);
   to.set_eval_report(from.eval_report);
 }

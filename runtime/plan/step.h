@@ -29,6 +29,7 @@ enum class TensorKind : uint8_t {
   workspace,  // transient
   input,      // staging
   output,     // state
+  master,     // state: weights as the update keeps them, where the model computes with fewer bits
 };
 
 enum class StreamKind : uint8_t { compute, gather, reduce };

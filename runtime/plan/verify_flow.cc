@@ -30,6 +30,13 @@ class Flow {
   void fail(std::string_view rule, std::string message) { context_.fail(rule, program_, index_, std::move(message)); }
   std::string step_name() const { return describe_step(plan_, program_.steps[index_]); }
 
+  // The whole buffer, from the start of the program on.
+  void holds_weights(int32_t tensor, int32_t unit) {
+    cells(tensor).visit(context_.ranges[tensor][0], context_.ranges[tensor][1], [&](int64_t, Cell& cell) {
+      if (cell.tensor == tensor && cell.value != kNone) cell.weights_of = unit;
+    });
+  }
+
   void enter() {
     for (const Operand& o : program_.entry) {
       if (o.tensor == kNone) continue;
@@ -40,11 +47,10 @@ class Flow {
       cells(o.tensor).assign(context_.ranges[o.tensor][0], context_.ranges[o.tensor][1], cell);
     }
     for (size_t u = 0; u < plan_.units.size(); ++u) {
-      const int32_t t = plan_.units[u].weights_tensor;
-      if (plan_.units[u].weights != Placement::replicated) continue;
-      cells(t).visit(context_.ranges[t][0], context_.ranges[t][1], [&](int64_t, Cell& cell) {
-        if (cell.tensor == t && cell.value != kNone) cell.weights_of = static_cast<int32_t>(u);
-      });
+      const PlanUnit& unit = plan_.units[u];
+      if (unit.weights == Placement::replicated) holds_weights(unit.weights_tensor, static_cast<int32_t>(u));
+      const bool exports = program_.program == Program::save && has_master(unit) && unit.optimizer == Placement::replicated;
+      if (exports) holds_weights(unit_weights(unit, unit.gradient_dtype), static_cast<int32_t>(u));
     }
     if (program_.program != Program::micro_step && program_.program != Program::eval_step) return;
     for (const PlanInput& input : plan_.inputs) {
@@ -171,7 +177,8 @@ class Flow {
     const auto [begin, end] = context_.ranges[tensor];
     claim(begin, end, tensor);
     Cell cell = written(tensor, s.outputs[0].value);
-    if (s.inputs[0].tensor == unit.weights_tensor && s.inputs[0].value == entry_value(unit.weights_tensor)) cell.weights_of = s.unit;
+    const int32_t shard = unit_weights(unit, plan_.tensors[tensor].dtype);
+    if (s.inputs[0].tensor == shard && s.inputs[0].value == entry_value(shard)) cell.weights_of = s.unit;
     cells(tensor).assign(begin, end, cell);
     for (size_t k = 1; k < s.outputs.size(); ++k) {
       const int32_t value = copies_.original(s.outputs[k].value);
@@ -185,7 +192,7 @@ class Flow {
     const PlanUnit& unit = plan_.units[s.unit];
     const int32_t tensor = s.outputs[0].tensor;
     const auto [begin, end] = context_.ranges[tensor];
-    const int64_t width = dtype_bytes(unit.gradient_dtype);
+    const int64_t width = dtype_bytes(unit.reduce_dtype);
     int64_t at = begin;
     const auto fill = [&](int64_t until) {
       if (at >= until) return;

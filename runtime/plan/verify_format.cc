@@ -2,6 +2,8 @@
 #include <algorithm>
 
 #include "base/shape.h"
+#include "base/type_name.h"
+#include "runtime/plan/report.h"
 #include "runtime/plan/verify_context.h"
 
 namespace zeroplan {
@@ -19,7 +21,8 @@ class Indices {
     for (const PlanOutput& o : plan_.outputs) need(o.tensor, plan_.tensors.size(), "output " + o.name + ": tensor", false);
     for (const PlanInput& i : plan_.inputs) need(i.tensor, plan_.tensors.size(), "input " + i.name + ": tensor", false);
     for (const PlanConstant& c : plan_.constants) need(c.tensor, plan_.tensors.size(), "constant: tensor", false);
-    for (int32_t t : {plan_.roles.metrics, plan_.roles.report, plan_.roles.norm_limbs, plan_.roles.eval_metrics, plan_.roles.eval_report})
+    for (int32_t t : {plan_.roles.metrics, plan_.roles.report, plan_.roles.norm_limbs, plan_.roles.loss_scale, plan_.roles.overflows,
+                      plan_.roles.eval_metrics, plan_.roles.eval_report})
       need(t, plan_.tensors.size(), "roles");
     for (const PlanStatistics& s : plan_.statistics) {
       need(s.recorded, plan_.tensors.size(), "statistics: recorded", false);
@@ -163,8 +166,15 @@ void check_unit(VerifyContext& context, int32_t index) {
   if (!u.trainable) return;
   check_storage(context, u.gradient_tensor, "gradient shard", u, u.gradient_dtype, u.shard_elements);
   check_gradient_arena(context, u);
-  for (int32_t t : u.moment_tensors)
-    check_storage(context, t, "moment", u, u.dtype, u.optimizer == Placement::sharded ? u.shard_elements : u.padded_elements);
+  for (size_t i = 0; i < u.moment_tensors.size(); ++i) {
+    const int32_t t = u.moment_tensors[i];
+    const bool master = i == 0 && has_master(u);
+    check_storage(context, t, master ? "master" : "moment", u, u.gradient_dtype,
+                  u.optimizer == Placement::sharded ? u.shard_elements : u.padded_elements);
+    if (master != (context.plan.tensors[t].kind == TensorKind::master))
+      context.fail("format", fmt::format("unit {}: {} is {}the master that its {} weights are rounded from", u.name, context.tensor_name(t),
+                                         master ? "not " : "", type_name(u.dtype)));
+  }
 }
 
 // Named at the end of load: not a view of a constant, but one.
@@ -206,6 +216,23 @@ void check_constants(VerifyContext& context) {
 
 bool verify_indices(VerifyContext& context) { return Indices(context).run(); }
 
+// Gradients of float16 are computed with a loss scale, and nothing else is.
+void check_loss_scale(VerifyContext& context) {
+  const Plan& plan = context.plan;
+  const PlanRoles& r = plan.roles;
+  const bool scaled = plan.header.precision == DType::f16 && find_program(plan, Program::update) && !plan.gradients.empty();
+  if ((r.loss_scale != kNone) != (r.overflows != kNone) || (r.loss_scale != kNone && !scaled))
+    return context.fail("format", "loss scale and overflow counters belong to a plan of float16 gradients, both or none");
+  if (r.loss_scale == kNone) return;
+  const int64_t parameters = static_cast<int64_t>(plan.parameters.size());
+  const auto is = [&](int32_t tensor, DType dtype, const Shape& shape) {
+    return tensor != kNone && plan.tensors[tensor].dtype == dtype && plan.tensors[tensor].shape == shape;
+  };
+  if (!is(r.loss_scale, DType::f32, {}) || !is(r.overflows, DType::i64, {overflow_elements(parameters)}) ||
+      !is(r.norm_limbs, DType::i64, {norm_elements(parameters)}))
+    context.fail("format", "loss scale, overflow counters or limbs of the norm have another type or shape");
+}
+
 void verify_format(VerifyContext& context) {
   const PlanHeader& h = context.plan.header;
   if (h.format != kPlanFormat) context.fail("format", fmt::format("format {} instead of {}", h.format, kPlanFormat));
@@ -213,6 +240,7 @@ void verify_format(VerifyContext& context) {
   for (size_t i = 0; i < context.plan.tensors.size(); ++i) check_tensor(context, static_cast<int32_t>(i));
   for (size_t i = 0; i < context.plan.units.size(); ++i) check_unit(context, static_cast<int32_t>(i));
   check_constants(context);
+  check_loss_scale(context);
   verify_statistics_layout(context);
 }
 

@@ -102,7 +102,7 @@ class StepFormat {
       if (const PlanTensor& t = tensor(step_.outputs[i]); !writes_layout(step_.op, static_cast<int>(i), t.shape, t.strides))
         fail(fmt::format("{} is written through strides", context_.tensor_name(step_.outputs[i].tensor)));
     if (step_.op == OpKind::copy) copy();
-    if (step_.op == OpKind::fill_padding && counts(unit().parameters.size(), 1) && whole_buffer(step_.outputs[0], unit().gradient_dtype))
+    if (step_.op == OpKind::fill_padding && counts(unit().parameters.size(), 1) && whole_buffer(step_.outputs[0], unit().reduce_dtype))
       parts(step_.outputs[0], step_.inputs, 0, "reduce");
     if (step_.workspace.tensor != kNone && tensor(step_.workspace).kind != TensorKind::workspace) fail("its workspace is another tensor");
   }
@@ -116,21 +116,22 @@ class StepFormat {
   void all_gather() {
     const bool weights = step_.op == OpKind::gather_weights;
     if (!weights && step_.op != OpKind::gather_gradient) return fail(fmt::format("{} gathers nothing", op_name(step_.op)));
-    const bool sharded = weights && unit().weights == Placement::sharded;
+    const WeightCopy copy = weight_copy(unit(), step_.outputs.empty() ? unit().dtype : tensor(step_.outputs[0]).dtype);
+    const bool sharded = weights && copy.placement == Placement::sharded;
     if (!counts(1, sharded ? 1 + unit().parameters.size() : 1)) return;
     const int32_t shard = step_.inputs[0].tensor;
-    if (!whole_buffer(step_.outputs[0], weights ? unit().dtype : unit().gradient_dtype)) return;
+    if (!whole_buffer(step_.outputs[0], weights ? copy.dtype : unit().gradient_dtype)) return;
     if (sharded) parts(step_.outputs[0], step_.outputs, 1, "gather");
     const PlanTensor& t = tensor(step_.inputs[0]);
     const bool own_part =
         t.per_rank && t.unit == step_.unit && t.arena == tensor(step_.outputs[0]).arena && t.offset == tensor(step_.outputs[0]).offset;
-    if (sharded ? shard != unit().weights_tensor : weights ? !own_part : shard != unit().gradient_tensor)
+    if (sharded ? shard != unit_weights(unit(), copy.dtype) : weights ? !own_part : shard != unit().gradient_tensor)
       context_.fail("gather", program_, index_,
                     fmt::format("{} gathers {}, which is no shard of the unit", describe_step(plan_, step_), context_.tensor_name(shard)));
   }
 
   void reduce_scatter() {
-    if (!counts(2 + unit().parameters.size(), 1) || !whole_buffer(step_.inputs[1], unit().gradient_dtype)) return;
+    if (!counts(2 + unit().parameters.size(), 1) || !whole_buffer(step_.inputs[1], unit().reduce_dtype)) return;
     parts(step_.inputs[1], step_.inputs, 2, "reduce");
     const int32_t shard = unit().gradient_tensor, accumulator = step_.inputs[0].tensor;
     if (one_round(plan_)) {
@@ -161,7 +162,8 @@ class StepFormat {
 
   void host() {
     if (step_.op == OpKind::export_unit) {
-      if (counts(1, 0)) whole_buffer(step_.inputs[0], unit().dtype);
+      // Of a unit with a master, not what it was rounded to.
+      if (counts(1, 0)) whole_buffer(step_.inputs[0], has_master(unit()) ? unit().gradient_dtype : unit().dtype);
       return;
     }
     if (step_.op != OpKind::load_unit) return fail(fmt::format("{} is no step of the host", op_name(step_.op)));

@@ -82,6 +82,9 @@ class Update {
     const Step* reduced = from(s.inputs[0].value, OpKind::all_reduce);
     if (!reduced || !holds_entry(reduced->inputs[0], metrics) || !holds_entry(s.inputs[1], report))
       fail(index, "fold_metrics does not fold the metrics summed over all ranks");
+    const bool scaled = metrics == plan_.roles.metrics && plan_.roles.loss_scale != kNone;
+    if ((s.inputs.size() > 2) != scaled || (scaled && !holds_entry(s.inputs[2], plan_.roles.loss_scale)))
+      fail(index, "fold_metrics does not divide by the loss scale that the gradients were computed with");
   }
 
   // Back through the norms of all units to the limbs at entry.
@@ -103,6 +106,18 @@ class Update {
       if (norms[u] != (plan_.units[u].trainable ? 1 : 0))
         fail(index, fmt::format("unit {} is in the norm {} times", plan_.units[u].name, norms[u]));
     if (!from(s.inputs[1].value, OpKind::fold_metrics)) fail(index, "the clip factor does not read the folded metrics");
+    loss_scale(s, index);
+  }
+
+  // What follows from an overflow is what the next step starts with.
+  void loss_scale(const Step& s, int index) {
+    const std::pair<int32_t, size_t> states[] = {{plan_.roles.loss_scale, 2}, {plan_.roles.overflows, 3}};
+    for (const auto& [tensor, place] : states) {
+      if (tensor == kNone) continue;
+      const bool moved = s.inputs.size() == 4 && s.outputs.size() == 4 && holds_entry(s.inputs[place], tensor) &&
+                         s.outputs[place].value == border(program_.exit, tensor);
+      if (!moved) fail(index, fmt::format("the clip factor does not move {} on", context_.tensor_name(tensor)));
+    }
   }
 
   bool own_weights(const Operand& o, const PlanUnit& u, int32_t unit) const {

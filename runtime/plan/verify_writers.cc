@@ -49,13 +49,15 @@ class Writers {
   bool allowed(const Step& s, int32_t tensor) const {
     const Program p = program_.program;
     const bool kernel = s.kind == StepKind::kernel;
-    const bool load = p == Program::load && ((s.kind == StepKind::host && s.op == OpKind::load_unit) || fills_zero(s));
+    const bool scale = tensor == plan_.roles.loss_scale && s.kind == StepKind::kernel && s.op == OpKind::fill;  // starts from no zero
+    const bool load = p == Program::load && ((s.kind == StepKind::host && s.op == OpKind::load_unit) || fills_zero(s) || scale);
     const bool update = p == Program::update && kernel && s.op == OpKind::optimizer_update;
     switch (plan_.tensors[tensor].kind) {
       case TensorKind::constant: return false;
       case TensorKind::weights:
         return (load && s.kind == StepKind::host) || update || (p == Program::update && s.op == OpKind::gather_weights) ||
                (p == Program::update && kernel && s.op == OpKind::fold_statistics);
+      case TensorKind::master: return (load && s.kind == StepKind::host) || update;
       case TensorKind::moments: return load || update;
       case TensorKind::output: return load || (p == Program::eval_step && kernel && s.op == OpKind::record_output);
       case TensorKind::metrics: return load || writes_metrics(s, tensor);

@@ -16,10 +16,9 @@
 #include "graph/onnx/normalize.h"
 #include "graph/onnx/tensor_data.h"
 #include "graph/onnx/value_lists.h"
-#include "graph/ops/op_def.h"
-#include "kernels/kernel.h"
 #include "tests/conformance/check_forward.h"
 #include "tests/conformance/check_gradients.h"
+#include "tests/conformance/kernel_table.h"
 
 namespace {
 
@@ -102,31 +101,6 @@ void print_onnx(const std::map<std::string, Evidence>& evidence) {
   }
 }
 
-const char* class_name(OpClass kind) {
-  switch (kind) {
-    case OpClass::kernel: return "kernel";
-    case OpClass::view: return "view";
-    case OpClass::fold: return "import only";
-    case OpClass::comm: return "communicator";
-    case OpClass::host: return "host";
-  }
-  return "";
-}
-
-void print_internal() {
-  fmt::print("| operator | kind | CPU kernel | CUDA kernel | gradient | evaluated at import |\n| --- | --- | --- | --- | --- | --- |\n");
-  constexpr OpKind kOps[] = {
-#define ZP_OP(name) OpKind::name,
-#include "graph/ops/ops.def"
-#undef ZP_OP
-  };
-  for (const OpKind op : kOps) {
-    const OpDef& def = op_def(op);
-    fmt::print("| {} | {} | {} | no | {} | {} |\n", op_name(op), class_name(op_class(op)), cpu_kernel(op) ? "yes" : "",
-               def.vjp ? "yes" : "", def.evaluate ? "yes" : "");
-  }
-}
-
 struct Scores {
   int forward = 0, cases = 0, tried = 0, candidates = 0, gradients = 0, failed = 0;
 };
@@ -165,10 +139,16 @@ int main(int argc, char** argv) {
   fmt::print(
       "## ONNX operators\n\n\"decoder\": composed of internal operators; \"function body\": expanded through the body that the schema has. "
       "The suite's "
-      "figures count models of one node; all floating-point types run as fp32 or, with `--precision fp64`, as fp64. An operator without "
+      "figures count models of one node; all floating-point types run in the precision of the plan. An operator without "
       "any "
       "of these is refused by node name.\n\n");
   print_onnx(by_operator(results));
-  fmt::print("\n## Internal operators\n\nWhat plans are made of. Kernels of floating-point operators exist in fp32 and fp64.\n\n");
-  print_internal();
+  fmt::print(
+      "\n## Internal operators\n\nWhat plans are made of. A kernel of the CPU and one of CUDA works on each of the types, which are those "
+      "of "
+      "the first operand and follow from the operator's own rule; tests run it on both devices in all of them (`kernels_test`, and "
+      "`cuda_kernels_test` in the builds for GPUs), and in each case of tests/op_cases in all floating-point ones. Operators without cases "
+      "have tests of their own. Kernels of the CPU widen 16-bit operands to float32 where they do more than move them or work element by "
+      "element.\n\n");
+  print_internal_operators();
 }

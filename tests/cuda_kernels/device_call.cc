@@ -66,6 +66,10 @@ class Mirrors {
 void run_on_device(OpKind op, KernelArgs& args, std::span<const std::span<std::byte>> memory) {
   const Kernel kernel = cuda_kernel(op);
   if (kernel == nullptr) throw Error("no CUDA kernel for the op");
+  run_on_device(kernel, args, memory);
+}
+
+void run_on_device(Kernel kernel, KernelArgs& args, std::span<const std::span<std::byte>> memory) {
   std::vector<TensorView> inputs(args.inputs, args.inputs + args.input_count), outputs(args.outputs, args.outputs + args.output_count);
   std::vector<std::span<std::byte>> buffers(memory.begin(), memory.end());
   RunScalars scalars = args.scalars ? *args.scalars : RunScalars{};
@@ -86,6 +90,7 @@ void run_on_device(OpKind op, KernelArgs& args, std::span<const std::span<std::b
   args.unit = args.unit ? &unit : nullptr;
   args.scalars = mirrors.move(&scalars);
   args.context = &context;
+  check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");  // the copies are in no order with the stream
   kernel(args);
   check_cuda(cudaStreamSynchronize(stream.get()), "cudaStreamSynchronize");
   const KernelFault fault = context.take_fault();

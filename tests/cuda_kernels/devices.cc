@@ -2,6 +2,8 @@
 
 namespace zeroplan {
 
-std::vector<TestDevice> test_devices() { return {{"cuda", run_on_device}}; }
+std::vector<TestDevice> test_devices() {
+  return {{"cuda", [](OpKind op, KernelArgs& args, auto memory) { run_on_device(op, args, memory); }, DeviceKind::cuda}};
+}
 
 }  // namespace zeroplan

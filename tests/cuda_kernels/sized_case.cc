@@ -15,7 +15,7 @@ RunOptions on_device(MemoryLayout layout) {
   RunOptions options;
   options.layout = layout;
   options.device = DeviceKind::cuda;
-  options.run = run_on_device;
+  options.run = [](OpKind op, KernelArgs& args, auto memory) { run_on_device(op, args, memory); };
   return options;
 }
 

@@ -139,8 +139,8 @@ TEST_F(T33, BatchesThatDoNotDivide) {
 }
 
 TEST_F(T33, OptionsOfLaterAreRefusedByName) {
-  for (const char* option : {"--resume DIR", "--save DIR", "--save-every 3", "--recompute", "--device cuda", "--precision bf16",
-                             "--precision fp16", "--reduce fast"}) {
+  for (const char* option :
+       {"--resume DIR", "--save DIR", "--save-every 3", "--recompute", "--precision bf16", "--precision fp16", "--reduce fast"}) {
     const Outcome outcome = train(option);
     EXPECT_TRUE(outcome.code == 1 || outcome.code == 2) << option << ": " << outcome.output;
     EXPECT_THAT(outcome.output,
@@ -151,6 +151,12 @@ TEST_F(T33, OptionsOfLaterAreRefusedByName) {
     EXPECT_EQ(outcome.code, 1) << outcome.output;
     EXPECT_THAT(outcome.output, AllOf(HasSubstr(command), HasSubstr("not available yet")));
   }
+}
+
+TEST_F(CommandLine, ABuildWithoutCudaSaysSo) {
+  const Outcome outcome = train("--device cuda");
+  EXPECT_EQ(outcome.code, 1) << outcome.output;
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("built without CUDA"), HasSubstr("--device cpu")));
 }
 
 TEST_F(CommandLine, TrainsAndExports) {

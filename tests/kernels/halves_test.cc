@@ -9,8 +9,8 @@
 namespace zeroplan {
 namespace {
 
-// One node on constants of the type, as kernels_test runs it.
-HostTensor result(OpKind op, std::vector<HostTensor> operands, Attributes attributes) {
+// One node on constants of the type.
+HostTensor result(const TestDevice& device, OpKind op, std::vector<HostTensor> operands, Attributes attributes) {
   CaseGraph built;
   Builder build(built.graph);
   std::vector<ValueId> inputs;
@@ -20,7 +20,9 @@ HostTensor result(OpKind op, std::vector<HostTensor> operands, Attributes attrib
   }
   build.add_multi(op, inputs, std::move(attributes));
   built.node = built.graph.nodes.back();
-  RunOptions options{cpu_instruction_set()};
+  RunOptions options;
+  options.device = device.kind;
+  options.run = device.run;
   return run_case(built, options)[0];
 }
 
@@ -35,31 +37,35 @@ Attributes in_float(Attributes attributes) {
 }
 
 // The sum is 263; bfloat16 has 262 and 264, of which the latter is even.
-void expect_sum(OpKind op, const std::vector<HostTensor>& operands, const Attributes& attributes, double divisor = 1) {
-  const HostTensor rounded = result(op, operands, attributes), sum = result(op, operands, in_float(attributes));
+void expect_sum(const TestDevice& device, OpKind op, const std::vector<HostTensor>& operands, const Attributes& attributes,
+                double divisor = 1) {
+  const HostTensor rounded = result(device, op, operands, attributes), sum = result(device, op, operands, in_float(attributes));
   EXPECT_EQ(rounded.dtype(), DType::bf16);
   EXPECT_EQ(rounded.get(0), 264 / divisor);
   EXPECT_EQ(sum.dtype(), DType::f32);
   EXPECT_EQ(sum.get(0), 263 / divisor);
 }
 
-TEST(Halves, SumsAreMadeInFloat) {
+class HalvesOn : public testing::TestWithParam<TestDevice> {};
+INSTANTIATE_TEST_SUITE_P(All, HalvesOn, testing::ValuesIn(test_devices()), testing::PrintToStringParamName());
+
+TEST_P(HalvesOn, SumsAreMadeInFloat) {
   const Attributes axes = {{Attr::axes, std::vector<int64_t>{0}}, {Attr::keepdims, int64_t{0}}};
-  expect_sum(OpKind::reduce_sum, {bf16({8}, kAddends)}, axes);
-  expect_sum(OpKind::reduce_mean, {bf16({8}, kAddends)}, axes, 8);
-  expect_sum(OpKind::matmul, {bf16({1, 8}, kAddends), bf16({8, 1}, kOnes)}, {});
+  expect_sum(GetParam(), OpKind::reduce_sum, {bf16({8}, kAddends)}, axes);
+  expect_sum(GetParam(), OpKind::reduce_mean, {bf16({8}, kAddends)}, axes, 8);
+  expect_sum(GetParam(), OpKind::matmul, {bf16({1, 8}, kAddends), bf16({8, 1}, kOnes)}, {});
   const HostTensor zeros = HostTensor::of(DType::i64, {8}, std::vector<int>(8, 0));
-  expect_sum(OpKind::gather_grad, {bf16({8, 1}, kAddends), zeros}, {{Attr::axis, int64_t{0}}, {Attr::shape, Shape{1, 1}}});
+  expect_sum(GetParam(), OpKind::gather_grad, {bf16({8, 1}, kAddends), zeros}, {{Attr::axis, int64_t{0}}, {Attr::shape, Shape{1, 1}}});
   const Attributes window = {{Attr::strides, std::vector<int64_t>{1}},
                              {Attr::pads, std::vector<int64_t>{0, 0}},
                              {Attr::dilations, std::vector<int64_t>{1}},
                              {Attr::groups, int64_t{1}},
                              {Attr::shape, Shape{1, 1, 1}}};
-  expect_sum(OpKind::conv_grad_weight, {bf16({1, 1, 8}, kAddends), bf16({1, 1, 8}, kOnes)}, window);
+  expect_sum(GetParam(), OpKind::conv_grad_weight, {bf16({1, 1, 8}, kAddends), bf16({1, 1, 8}, kOnes)}, window);
 }
 
 // Casts round once, whatever they come from but for integers, which go by way of float.
-TEST(Halves, CastsRoundOnce) {
+TEST_P(HalvesOn, CastsRoundOnce) {
   const double tie = 1 + 0x1p-11 + 0x1p-40;  // in float it would be half-way
   for (const DType from : {DType::f32, DType::f64, DType::i64})
     for (const DType to : {DType::f16, DType::bf16}) {
@@ -69,7 +75,8 @@ TEST(Halves, CastsRoundOnce) {
       values[4] = 1e30;
       if (from == DType::i64) values[4] = 0x1p40;
       const HostTensor x = HostTensor::of(from, {7, 10}, values);
-      EXPECT_TRUE(result(OpKind::cast, {x}, {{Attr::dtype, dtype_value(to)}}) == x.cast(to)) << dtype_name(from) << dtype_name(to);
+      EXPECT_TRUE(result(GetParam(), OpKind::cast, {x}, {{Attr::dtype, dtype_value(to)}}) == x.cast(to))
+          << dtype_name(from) << dtype_name(to);
     }
   EXPECT_EQ(HostTensor::of(DType::f64, {1}, std::vector<double>{tie}).cast(DType::f16).get(0), 1 + 0x1p-10);
 }

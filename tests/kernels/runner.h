@@ -22,6 +22,7 @@ using RunKernel = std::function<void(OpKind op, KernelArgs& args, std::span<cons
 struct TestDevice {
   std::string name;
   RunKernel run;
+  DeviceKind kind = DeviceKind::cpu;
 };
 std::vector<TestDevice> test_devices();  // each test program has its own
 TestDevice cpu_device(const std::string& instruction_set);

@@ -94,7 +94,7 @@ CompileOptions options_of(int ranks, int stage, int prefetch) {
 void train_passes(Graph& graph, const CompileOptions& options) {
   if (options.eval) run(graph, options, {clone_eval});
   run(graph, options, {sync_batch_norm});
-  run(graph, options, {autodiff, canonicalize_views, cse, dce, mark_gradients, snapshot_source});
+  run(graph, options, {precision, autodiff, canonicalize_views, cse, dce, fold_casts, mark_gradients, snapshot_source});
 }
 
 void zero_passes(Graph& graph, const CompileOptions& options) {

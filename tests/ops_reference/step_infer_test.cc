@@ -75,7 +75,7 @@ TEST(StepInfer, GatherOfTheGradientGivesTheWholeBuffer) {
 
 TEST(StepInfer, GradientsHaveATypeOfTheirOwn) {
   UnitGraph g;
-  g.graph.units[0].gradient_dtype = DType::f64;
+  g.graph.units[0].gradient_dtype = g.graph.units[0].reduce_dtype = DType::f64;
   const ValueId shard = g.input({64}, DType::f64), first = g.input({2, 3}, DType::f64), second = g.input({5}, DType::f64);
   EXPECT_EQ(g.of_unit(OpKind::reduce_scatter, {shard, first, second})[0].dtype, DType::f64);
   EXPECT_EQ(g.of_unit(OpKind::fill_padding, {first, second})[0].dtype, DType::f64);

@@ -8,8 +8,10 @@
 
 namespace zeroplan::test {
 
-Plan residual_plan(int ranks, int stage, int prefetch, int rounds) {
-  CompileOptions options = options_of(ranks, stage, prefetch);
+namespace {
+
+Plan residual_plan(CompileOptions options, int rounds) {
+  const int ranks = options.ranks;
   options.batch = options.micro_batches = ranks * rounds;
   options.eval = true;
   options.unit_patterns = {"h\\.(\\d+)\\."};
@@ -19,6 +21,16 @@ Plan residual_plan(int ranks, int stage, int prefetch, int rounds) {
   plan.header.options = effective_options(options);
   set_digest(plan);
   return plan;
+}
+
+}  // namespace
+
+Plan residual_plan(int ranks, int stage, int prefetch, int rounds) { return residual_plan(options_of(ranks, stage, prefetch), rounds); }
+
+Plan half_plan(int ranks, int stage, DType precision, int rounds) {
+  CompileOptions options = options_of(ranks, stage);
+  options.precision = precision;
+  return residual_plan(std::move(options), rounds);
 }
 
 Plan chain_plan(int ranks, int stage, int prefetch, int rounds) {

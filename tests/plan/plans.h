@@ -9,6 +9,8 @@ namespace zeroplan::test {
 
 // A residual network with tied embedding, a frozen parameter and views; eval programs included. Each rank runs `rounds` micro-batches.
 Plan residual_plan(int ranks, int stage, int prefetch = 1, int rounds = 1);
+// The same in 16 bits.
+Plan half_plan(int ranks, int stage, DType precision, int rounds = 1);
 // tests/models/NAME/model.onnx, two samples per micro-batch; eval programs included.
 Plan model_plan(const std::string& name, int ranks, int stage, int prefetch = 1);
 // Two products with batch normalization behind each, in training mode; eval programs included. `sync`: statistics of all ranks.

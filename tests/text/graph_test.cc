@@ -151,7 +151,8 @@ program update
 inputs (%x)
 output "y" = %b
 )"
-    "unit \"u\" f32 gradient_dtype=f32 padded_elements=64 shard_elements=64 trainable weights=sharded gradients=sharded optimizer=sharded "
+    "unit \"u\" f32 gradient_dtype=f32 reduce_dtype=f32 padded_elements=64 shard_elements=64 trainable weights=sharded gradients=sharded "
+    "optimizer=sharded "
     "weights_state=%s gradient_shard=- gradient_full=- moments=()\n";
 
 void expect_invalid(void (*break_it)(Graph&), const std::string& message) {

@@ -59,6 +59,7 @@ void add_units(Graph& graph) {
   unit.gradients = Placement::replicated;
   unit.dtype = DType::f64;
   unit.gradient_dtype = DType::i64;
+  unit.reduce_dtype = DType::bf16;
   unit.weights_state = add_value(graph, "weights", ValueKind::state, DType::f64, {64}, kNone, 0);
   unit.carried = true;
   unit.gradient_shard = add_value(graph, "shard", ValueKind::state, DType::f64, {64}, kNone, 0);
@@ -170,6 +171,7 @@ TEST(Text, KeepsEveryField) {
   EXPECT_EQ(after.units[0].moments.size(), 2u);
   EXPECT_EQ(after.units[0].gradients, Placement::replicated);
   EXPECT_EQ(after.units[0].gradient_dtype, DType::i64);
+  EXPECT_EQ(after.units[0].reduce_dtype, DType::bf16);
   EXPECT_EQ(after.state_updates.at(1).program, Program::eval_end);
   ASSERT_EQ(after.statistics.size(), 1u);
   EXPECT_EQ(after.value(after.statistics[0].mean).name, before.value(before.statistics[0].mean).name);

@@ -1,5 +1,8 @@
 // Direct convolution: one loop nest names every (input, weight, output) triple,
 // and the three passes differ only in which of them is the sum.
+#include <algorithm>
+#include <atomic>
+
 #include "dnn/tensor.h"
 
 using namespace cuda_host;
@@ -42,15 +45,48 @@ struct Operand {
 };
 enum class Result { Y, X, W };
 
+// What the emulated algorithms want: each pass has one that takes more workspace than there is, and one that takes some; the gradients
+// also have one whose bits differ from call to call, as additions in no fixed order give on a device.
+constexpr std::size_t kTooMuch = std::size_t{1} << 40, kSome = 4096;
+struct Traits {
+  int algorithm;
+  std::size_t bytes;
+  bool deterministic;
+};
+constexpr Traits kForward[] = {{CUDNN_CONVOLUTION_FWD_ALGO_FFT, kTooMuch, true},
+                               {CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, kSome, true},
+                               {CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, 0, true},
+                               {CUDNN_CONVOLUTION_FWD_ALGO_GEMM, 0, true}};
+constexpr Traits kData[] = {{CUDNN_CONVOLUTION_BWD_DATA_ALGO_0, 0, false},
+                            {CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT, kTooMuch, true},
+                            {CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT_TILING, kSome, true},
+                            {CUDNN_CONVOLUTION_BWD_DATA_ALGO_1, 0, true}};
+constexpr Traits kFilter[] = {{CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0, 0, false},
+                              {CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT, kTooMuch, true},
+                              {CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT_TILING, kSome, true},
+                              {CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, 0, true}};
+
+template <std::size_t n>
+const Traits* find(const Traits (&all)[n], int algorithm) {
+  for (const Traits& t : all)
+    if (t.algorithm == algorithm) return &t;
+  return nullptr;
+}
+
 // The operand named by `result` is written, the other two are read.
 cudnnStatus_t submit(cudnnHandle_t handle, const char* name, Operand x, Operand w, Operand y, const cudnnConvolutionStruct& conv,
-                     Result result, const void* alpha, const void* beta, const void* workspace, std::size_t workspace_bytes) {
+                     Result result, const void* alpha, const void* beta, const void* workspace, std::size_t workspace_bytes,
+                     const Traits* traits) {
+  if (traits == nullptr) return CUDNN_STATUS_NOT_SUPPORTED;
+  if (workspace_bytes < traits->bytes) return CUDNN_STATUS_BAD_PARAM;
   if (!agree(x.tensor, w.tensor, y.tensor, conv)) return CUDNN_STATUS_BAD_PARAM;
   if (!reachable(x.tensor, x.data) || !reachable(w.tensor, w.data) || !reachable(y.tensor, y.data) ||
       !rt::is_device_range(workspace, workspace_bytes)) {
     return CUDNN_STATUS_BAD_PARAM;
   }
-  const double a = scale(alpha, x.tensor), b = scale(beta, x.tensor);
+  static std::atomic<int> calls{0};
+  const double noise = traits->deterministic ? 1 : 1 + 1e-6 * (calls.fetch_add(1) % 7);
+  const double a = noise * scale(alpha, x.tensor), b = scale(beta, x.tensor);
   return enqueue(handle, name, [=] {
     const Operand& target = result == Result::Y ? y : result == Result::X ? x : w;
     std::vector<double> sum(target.tensor.count(), 0.0);
@@ -68,13 +104,25 @@ cudnnStatus_t submit(cudnnHandle_t handle, const char* name, Operand x, Operand 
   });
 }
 
-template <class Perf, class Algorithm>
-cudnnStatus_t one_algorithm(int wanted, int* found, Perf* results, Algorithm algorithm) {
+template <std::size_t n, class Perf>
+cudnnStatus_t list(const Traits (&all)[n], int wanted, int* found, Perf* results) {
   if (wanted < 1 || found == nullptr || results == nullptr) return CUDNN_STATUS_BAD_PARAM;
-  *results = {};
-  results->algo = algorithm;
-  results->status = CUDNN_STATUS_SUCCESS;
-  *found = 1;
+  *found = std::min(wanted, static_cast<int>(n));
+  for (int i = 0; i < *found; ++i) {
+    results[i] = {};
+    results[i].algo = static_cast<decltype(results[i].algo)>(all[i].algorithm);
+    results[i].status = CUDNN_STATUS_SUCCESS;
+    results[i].memory = all[i].bytes;
+    results[i].determinism = all[i].deterministic ? CUDNN_DETERMINISTIC : CUDNN_NON_DETERMINISTIC;
+  }
+  return CUDNN_STATUS_SUCCESS;
+}
+
+template <std::size_t n>
+cudnnStatus_t size(const Traits (&all)[n], int algorithm, std::size_t* bytes) {
+  const Traits* traits = find(all, algorithm);
+  if (traits == nullptr) return CUDNN_STATUS_NOT_SUPPORTED;
+  *bytes = traits->bytes;
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -116,57 +164,56 @@ cudnnStatus_t cudnnGetConvolution2dForwardOutputDim(const cudnnConvolutionDescri
 cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t, const cudnnTensorDescriptor_t, const cudnnFilterDescriptor_t,
                                                      const cudnnConvolutionDescriptor_t, const cudnnTensorDescriptor_t, const int wanted,
                                                      int* found, cudnnConvolutionFwdAlgoPerf_t* results) {
-  return one_algorithm(wanted, found, results, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM);
+  return list(kForward, wanted, found, results);
 }
 cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithm_v7(cudnnHandle_t, const cudnnFilterDescriptor_t, const cudnnTensorDescriptor_t,
                                                           const cudnnConvolutionDescriptor_t, const cudnnTensorDescriptor_t,
                                                           const int wanted, int* found, cudnnConvolutionBwdDataAlgoPerf_t* results) {
-  return one_algorithm(wanted, found, results, CUDNN_CONVOLUTION_BWD_DATA_ALGO_1);
+  return list(kData, wanted, found, results);
 }
 cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(cudnnHandle_t, const cudnnTensorDescriptor_t, const cudnnTensorDescriptor_t,
                                                             const cudnnConvolutionDescriptor_t, const cudnnFilterDescriptor_t,
                                                             const int wanted, int* found, cudnnConvolutionBwdFilterAlgoPerf_t* results) {
-  return one_algorithm(wanted, found, results, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1);
+  return list(kFilter, wanted, found, results);
 }
 cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(cudnnHandle_t, const cudnnTensorDescriptor_t, const cudnnFilterDescriptor_t,
                                                       const cudnnConvolutionDescriptor_t, const cudnnTensorDescriptor_t,
-                                                      cudnnConvolutionFwdAlgo_t, size_t* bytes) {
-  *bytes = 0;
-  return CUDNN_STATUS_SUCCESS;
+                                                      cudnnConvolutionFwdAlgo_t algorithm, size_t* bytes) {
+  return size(kForward, algorithm, bytes);
 }
 cudnnStatus_t cudnnGetConvolutionBackwardDataWorkspaceSize(cudnnHandle_t, const cudnnFilterDescriptor_t, const cudnnTensorDescriptor_t,
                                                            const cudnnConvolutionDescriptor_t, const cudnnTensorDescriptor_t,
-                                                           cudnnConvolutionBwdDataAlgo_t, size_t* bytes) {
-  *bytes = 0;
-  return CUDNN_STATUS_SUCCESS;
+                                                           cudnnConvolutionBwdDataAlgo_t algorithm, size_t* bytes) {
+  return size(kData, algorithm, bytes);
 }
 cudnnStatus_t cudnnGetConvolutionBackwardFilterWorkspaceSize(cudnnHandle_t, const cudnnTensorDescriptor_t, const cudnnTensorDescriptor_t,
                                                              const cudnnConvolutionDescriptor_t, const cudnnFilterDescriptor_t,
-                                                             cudnnConvolutionBwdFilterAlgo_t, size_t* bytes) {
-  *bytes = 0;
-  return CUDNN_STATUS_SUCCESS;
+                                                             cudnnConvolutionBwdFilterAlgo_t algorithm, size_t* bytes) {
+  return size(kFilter, algorithm, bytes);
 }
 
 cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void* alpha, const cudnnTensorDescriptor_t xd, const void* x,
                                       const cudnnFilterDescriptor_t wd, const void* w, const cudnnConvolutionDescriptor_t conv,
-                                      cudnnConvolutionFwdAlgo_t, void* workspace, size_t bytes, const void* beta,
+                                      cudnnConvolutionFwdAlgo_t algorithm, void* workspace, size_t bytes, const void* beta,
                                       const cudnnTensorDescriptor_t yd, void* y) {
   CUDA_HOST_DNN_BEGIN();
-  return submit(handle, __func__, {*xd, x}, {*wd, w}, {*yd, y}, *conv, Result::Y, alpha, beta, workspace, bytes);
+  return submit(handle, __func__, {*xd, x}, {*wd, w}, {*yd, y}, *conv, Result::Y, alpha, beta, workspace, bytes, find(kForward, algorithm));
 }
 cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void* alpha, const cudnnFilterDescriptor_t wd, const void* w,
                                            const cudnnTensorDescriptor_t dyd, const void* dy, const cudnnConvolutionDescriptor_t conv,
-                                           cudnnConvolutionBwdDataAlgo_t, void* workspace, size_t bytes, const void* beta,
+                                           cudnnConvolutionBwdDataAlgo_t algorithm, void* workspace, size_t bytes, const void* beta,
                                            const cudnnTensorDescriptor_t dxd, void* dx) {
   CUDA_HOST_DNN_BEGIN();
-  return submit(handle, __func__, {*dxd, dx}, {*wd, w}, {*dyd, dy}, *conv, Result::X, alpha, beta, workspace, bytes);
+  return submit(handle, __func__, {*dxd, dx}, {*wd, w}, {*dyd, dy}, *conv, Result::X, alpha, beta, workspace, bytes,
+                find(kData, algorithm));
 }
 cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void* alpha, const cudnnTensorDescriptor_t xd, const void* x,
                                              const cudnnTensorDescriptor_t dyd, const void* dy, const cudnnConvolutionDescriptor_t conv,
-                                             cudnnConvolutionBwdFilterAlgo_t, void* workspace, size_t bytes, const void* beta,
+                                             cudnnConvolutionBwdFilterAlgo_t algorithm, void* workspace, size_t bytes, const void* beta,
                                              const cudnnFilterDescriptor_t dwd, void* dw) {
   CUDA_HOST_DNN_BEGIN();
-  return submit(handle, __func__, {*xd, x}, {*dwd, dw}, {*dyd, dy}, *conv, Result::W, alpha, beta, workspace, bytes);
+  return submit(handle, __func__, {*xd, x}, {*dwd, dw}, {*dyd, dy}, *conv, Result::W, alpha, beta, workspace, bytes,
+                find(kFilter, algorithm));
 }
 cudnnStatus_t cudnnConvolutionBackwardBias(cudnnHandle_t handle, const void* alpha, const cudnnTensorDescriptor_t dyd, const void* dy,
                                            const void* beta, const cudnnTensorDescriptor_t dbd, void* db) {

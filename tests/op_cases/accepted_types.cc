@@ -1,0 +1,42 @@
+#include "tests/op_cases/accepted_types.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+
+namespace zeroplan {
+
+namespace {
+
+bool follows_precision(const TensorSpec& spec) { return spec.dtype == DType::f32 && !spec.absent; }
+
+}  // namespace
+
+std::vector<DType> accepted_types(const OpCase& op_case) {
+  std::vector<DType> types;
+  if (!std::any_of(op_case.inputs.begin(), op_case.inputs.end(), follows_precision)) return types;
+  for (const DType dtype : kDTypes) {
+    try {
+      build_case(op_case, dtype, 1);
+      types.push_back(dtype);
+    } catch (const Error&) {  // refused by infer
+    }
+  }
+  return types;
+}
+
+std::vector<OpCase> typed_cases() {
+  std::vector<OpCase> cases;
+  std::set<OpKind> seen;
+  for (const OpCase& op_case : op_cases()) {
+    const auto& inputs = op_case.inputs;
+    if (op_class(op_case.op) != OpClass::kernel || !std::any_of(inputs.begin(), inputs.end(), follows_precision)) continue;
+    if (std::any_of(inputs.begin(), inputs.end(), [](const TensorSpec& spec) { return follows_precision(spec) && !spec.values.empty(); }))
+      continue;
+    if (seen.insert(op_case.op).second) cases.push_back(op_case);
+  }
+  return cases;
+}
+
+}  // namespace zeroplan
