@@ -21,6 +21,7 @@ bool autodiff(Graph&, const CompileOptions&);
 bool fold_casts(Graph&, const CompileOptions&);       // casts that undo each other, sums that are cast
 bool mark_gradients(Graph&, const CompileOptions&);   // a gradient carries its parameter's index: later passes and messages name it
 bool recompute_cheap(Graph&, const CompileOptions&);  // cheap activations again in the backward, where that frees memory
+bool fuse_products(Graph&, const CompileOptions&);    // matmul with bias and residual
 bool fuse_elementwise(Graph&, const CompileOptions&);
 bool snapshot_source(Graph&, const CompileOptions&);  // keeps the training graph for the verifier
 // zero

@@ -24,6 +24,7 @@ const std::vector<Pass>& pipeline() {
       {"fold_casts", fold_casts, "drop casts that undo each other"},
       {"mark_gradients", mark_gradients, "name the parameter of each gradient"},
       {"recompute_cheap", recompute_cheap, "compute cheap activations again in the backward"},
+      {"fuse_products", fuse_products, "let matmul add bias and residual (CUDA)"},
       {"fuse_elementwise", fuse_elementwise, "join chains of elementwise nodes"},
       {"snapshot_source", snapshot_source, "keep the training graph for the verifier"},
       {"partition_units", partition_units, "cut the parameters into shard units"},

@@ -1,4 +1,5 @@
-// matmul: a, b → y (dtype: f32 of 16-bit operands) as NumPy's: batch axes broadcast, operands of rank 1 are a row (a) or a column (b).
+// matmul: a, b, bias (optional), added (optional) → y (dtype: f32 of 16-bit operands) as NumPy's: batch axes broadcast, operands of rank 1
+// are a row (a) or a column (b). bias [N] and added, of y's shape, come on top.
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -32,8 +33,13 @@ Product product_of(const Shape& a_shape, const Shape& b_shape) {
   return p;
 }
 
+void expect_summand(const Value& value, DType dtype, const Shape& shape, std::string_view what) {
+  expect_dtype(value, dtype, what);
+  expect_shape(value, shape, what);
+}
+
 std::vector<OutputType> infer(const Graph& graph, const Node& node) {
-  expect_inputs(node, 2, 2);
+  expect_inputs(node, 2, 4);
   const Value& a = floating_operand(graph, node, 0, "a");
   const Value& b = floating_operand(graph, node, 1, "b");
   expect_dtype(b, a.dtype, "b");
@@ -46,10 +52,16 @@ std::vector<OutputType> infer(const Graph& graph, const Node& node) {
   Shape shape = batch_of(p.y);
   if (a.shape.size() > 1) shape.push_back(p.m);
   if (b.shape.size() > 1) shape.push_back(p.n);
-  return {{sum_dtype(node, a.dtype), shape}};
+  const DType dtype = sum_dtype(node, a.dtype);
+  if (has_input(node, 2)) {
+    expect_rank(b, 2, kMaxRank, "b");
+    expect_summand(operand(graph, node, 2, "bias"), dtype, {p.n}, "bias");
+  }
+  if (has_input(node, 3)) expect_summand(operand(graph, node, 3, "added"), dtype, shape, "added");
+  return {{dtype, shape}};
 }
 
-void evaluate(const Node&, std::span<const HostTensor> in, std::span<HostTensor> out) {
+void evaluate(const Node& node, std::span<const HostTensor> in, std::span<HostTensor> out) {
   const HostTensor &a = in[0], &b = in[1];
   const Product p = product_of(a.shape(), b.shape());
   const Shape batch_a = batch_of(p.a), batch_b = batch_of(p.b);
@@ -57,7 +69,7 @@ void evaluate(const Node&, std::span<const HostTensor> in, std::span<HostTensor>
     const int64_t first_a = broadcast_index(index, batch_a) * p.m * p.k, first_b = broadcast_index(index, batch_b) * p.k * p.n;
     for (int64_t i = 0; i < p.m; ++i) {
       for (int64_t j = 0; j < p.n; ++j) {
-        double sum = 0;
+        double sum = (has_input(node, 2) ? in[2].get(j) : 0) + (has_input(node, 3) ? in[3].get((batch * p.m + i) * p.n + j) : 0);
         for (int64_t k = 0; k < p.k; ++k) sum += a.get(first_a + i * p.k + k) * b.get(first_b + k * p.n + j);
         out[0].set((batch * p.m + i) * p.n + j, sum);
       }
@@ -100,6 +112,8 @@ void batched_vjp(VjpContext& c, const Product& p, ValueId a, ValueId b, ValueId 
 }
 
 void vjp(VjpContext& c) {
+  if (c.needs(2)) c.set(2, c.build.sum_to(c.output_gradient(), c.build.shape(c.input(2))));
+  if (c.needs(3)) c.set(3, c.output_gradient());
   const Product p = product_of(c.build.shape(c.input(0)), c.build.shape(c.input(1)));
   const ValueId a = c.build.reshape(c.input(0), p.a);
   const ValueId b = c.build.reshape(c.input(1), p.b);
@@ -110,8 +124,9 @@ void vjp(VjpContext& c) {
     batched_vjp(c, p, a, b, dy);
 }
 
-// One of the last two axes is contiguous, and the other steps over at least its extent (a leading dimension, as in BLAS).
-bool accepts(const Graph&, const Node&, int, const Shape& shape, const Strides& strides) {
+// a and b: one of the last two axes is contiguous, and the other steps over at least its extent (a leading dimension, as in BLAS).
+bool accepts(const Graph&, const Node&, int input, const Shape& shape, const Strides& strides) {
+  if (input > 1) return is_contiguous(shape, strides);
   const size_t rank = shape.size();
   if (rank < 2) return rank == 0 || shape[0] == 1 || strides[0] == 1;
   const auto leads = [&](size_t unit, size_t other) {
@@ -134,6 +149,7 @@ OpDef matmul_def() {
   def.infer = infer;
   def.vjp = vjp;
   def.evaluate = evaluate;
+  def.in_place = {{0, 3}};
   def.accepts = accepts;
   def.cuda_workspace = cuda_workspace;
   def.flops = flops;

@@ -56,8 +56,20 @@ void make_preference(cublasLtMatmulPreferenceOpaque_t& preference, const Product
 
 }  // namespace
 
+bool Products::find_algorithm(const ProductProblem& p, Prepared& made) const {
+  cublasLtMatmulPreferenceOpaque_t preference;
+  make_preference(preference, p);
+  cublasLtMatmulHeuristicResult_t result = {};
+  int found = 0;
+  const cublasStatus_t status =
+      cublasLtMatmulAlgoGetHeuristic(handle_, &made.operation, &made.b, &made.a, &made.y, &made.y, &preference, 1, &result, &found);
+  if (status != CUBLAS_STATUS_NOT_SUPPORTED) check_cublas(status, "cublasLtMatmulAlgoGetHeuristic");
+  made.algorithm = result.algo;
+  return status == CUBLAS_STATUS_SUCCESS && found > 0;
+}
+
 // Row-major y = a · b is column-major yᵀ = bᵀ · aᵀ: the library's A is b, and its B is a.
-Products::Prepared Products::prepare(const ProductProblem& p) const {
+Products::Prepared Products::prepare(const ProductProblem& p, const ProductData& data) const {
   Prepared made;
   const bool doubles = p.dtype == DType::f64;
   check_cublas(
@@ -69,31 +81,32 @@ Products::Prepared Products::prepare(const ProductProblem& p) const {
   make_layout(made.a, p.a, p.dtype, p.m, p.k, p.batch);
   make_layout(made.b, p.b, p.dtype, p.k, p.n, p.batch);
   make_layout(made.y, p.y, p.y_dtype, p.m, p.n, p.batch);
-  cublasLtMatmulPreferenceOpaque_t preference;
-  make_preference(preference, p);
-  cublasLtMatmulHeuristicResult_t result = {};
-  int found = 0;
-  const cublasStatus_t status =
-      cublasLtMatmulAlgoGetHeuristic(handle_, &made.operation, &made.b, &made.a, &made.y, &made.y, &preference, 1, &result, &found);
-  if (status != CUBLAS_STATUS_NOT_SUPPORTED) check_cublas(status, "cublasLtMatmulAlgoGetHeuristic");
-  if (status == CUBLAS_STATUS_NOT_SUPPORTED || found == 0)
-    throw Error(fmt::format("cuBLASLt has no algorithm for {} products [{}, {}] · [{}, {}] of {} into {} within {} bytes of workspace",
-                            p.batch, p.m, p.k, p.k, p.n, dtype_name(p.dtype), dtype_name(p.y_dtype), p.workspace_bytes));
-  made.algorithm = result.algo;
-  return made;
+  made.adds_bias = p.bias && !doubles;
+  if (made.adds_bias) {
+    set(&made.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+    set(&made.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, data.bias);
+    if (find_algorithm(p, made)) return made;
+    made.adds_bias = false;
+    set(&made.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_DEFAULT);
+  }
+  if (find_algorithm(p, made)) return made;
+  throw Error(fmt::format("cuBLASLt has no algorithm for {} products [{}, {}] · [{}, {}] of {} into {} within {} bytes of workspace",
+                          p.batch, p.m, p.k, p.k, p.n, dtype_name(p.dtype), dtype_name(p.y_dtype), p.workspace_bytes));
 }
 
-void Products::run(const ProductProblem& problem, const void* a, const void* b, void* y, void* workspace, cudaStream_t stream) {
+bool Products::run(const ProductProblem& problem, const ProductData& data, void* workspace, cudaStream_t stream) {
   auto at = prepared_.find(problem);
-  if (at == prepared_.end()) at = prepared_.emplace(problem, prepare(problem)).first;
+  if (at == prepared_.end()) at = prepared_.emplace(problem, prepare(problem, data)).first;
   Prepared& made = at->second;
-  const double one = 1, zero = 0;
-  const float one_float = 1, zero_float = 0;
+  if (made.adds_bias) set(&made.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, data.bias);
+  const double alpha = 1, beta = problem.added ? 1 : 0;
+  const float alpha_float = 1, beta_float = problem.added ? 1 : 0;
   const bool doubles = problem.dtype == DType::f64;
-  check_cublas(cublasLtMatmul(handle_, &made.operation, doubles ? static_cast<const void*>(&one) : &one_float, b, &made.b, a, &made.a,
-                              doubles ? static_cast<const void*>(&zero) : &zero_float, y, &made.y, y, &made.y, &made.algorithm, workspace,
-                              static_cast<size_t>(problem.workspace_bytes), stream),
+  check_cublas(cublasLtMatmul(handle_, &made.operation, doubles ? static_cast<const void*>(&alpha) : &alpha_float, data.b, &made.b, data.a,
+                              &made.a, doubles ? static_cast<const void*>(&beta) : &beta_float, problem.added ? data.added : data.y,
+                              &made.y, data.y, &made.y, &made.algorithm, workspace, static_cast<size_t>(problem.workspace_bytes), stream),
                "cublasLtMatmul");
+  return made.adds_bias;
 }
 
 }  // namespace zeroplan

@@ -27,7 +27,13 @@ TEST(CudaMatmul, ManyBatches) {
 TEST(CudaMatmul, Sizes) {
   const std::pair<Shape, Shape> shapes[] = {{{129, 257}, {257, 65}}, {{1, 1000}, {1000, 1}}, {{300, 1}, {1, 300}}, {{0, 5}, {5, 3}},
                                             {{3, 0}, {0, 4}},        {{2, 3, 0}, {0, 4}},    {{2, 0, 5}, {5, 3}}};
-  for (const auto& [a, b] : shapes) check_on_device({"matmul", OpKind::matmul, {real(a), real(b)}});
+  for (const auto& [a, b] : shapes) {
+    const Shape y = {a[0], b.back()};
+    check_on_device({"matmul", OpKind::matmul, {real(a), real(b)}});
+    if (a.size() > 2) continue;
+    check_on_device({"with_bias", OpKind::matmul, {real(a), real(b), real({y[1]})}});
+    check_on_device({"with_both", OpKind::matmul, {real(a), real(b), real({y[1]}), real(y)}});
+  }
 }
 
 TEST(CudaMatmul, HalvesGiveFloatWhereTheNodeSaysSo) {

@@ -26,6 +26,8 @@ void read_passes(const std::string& line, CaseFile& file) {
       file.options.sync_bn = true;
     else if (word == "bf16" || word == "fp16")
       file.options.precision = *parse_precision(word);
+    else if (word == "cuda")
+      file.options.device = DeviceKind::cuda;
     else if (word == "outputs")
       file.outputs = true;
     else
