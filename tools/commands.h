@@ -2,12 +2,14 @@
 // One function per subcommand: adds it to the program, with a callback that does the work and throws Error.
 #include <CLI/CLI.hpp>
 
+#include "tools/processes.h"
+
 namespace zeroplan {
 
-void add_train_command(CLI::App& app);
+void add_train_command(CLI::App& app, Processes& processes);
 void add_inspect_command(CLI::App& app);
 void add_compile_command(CLI::App& app);
-void add_run_command(CLI::App& app);
+void add_run_command(CLI::App& app, Processes& processes);
 void add_doctor_command(CLI::App& app);
 void add_predict_command(CLI::App& app);
 void add_dump_command(CLI::App& app);

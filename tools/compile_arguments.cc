@@ -8,7 +8,6 @@
 
 #include "api/batching.h"
 #include "base/error.h"
-#include "tools/launch.h"
 #include "tools/option_values.h"
 
 namespace zeroplan {
@@ -65,7 +64,7 @@ void CompileArguments::declare(CLI::App& command) {
   auto option = [&](const char* name, auto& target, const char* text) {
     return command.add_option(name, target, text)->group("Compile")->capture_default_str();
   };
-  option("--ranks", options_.ranks, "ranks that share the model (N), 1 to 65536");
+  option("--ranks", options_.ranks, "ranks that share the model (N), 1 to 65536; under mpirun or srun the number of processes");
   option("--batch", options_.batch,
          "samples per optimizer step, over all ranks, 1 or more; default one per micro-batch, or what the model has fixed");
   option("--micro-batches", options_.micro_batches, "pieces that the batch is cut into, over all ranks (V), 1 or more; default N");
@@ -103,8 +102,9 @@ void CompileArguments::declare(CLI::App& command) {
   declare_later_option(command, "--reduce", "reductions are always in micro-batch order");
 }
 
-CompileOptions CompileArguments::finish() const {
+CompileOptions CompileArguments::finish(int ranks) const {
   CompileOptions options = options_;
+  if (command_->count("--ranks") == 0) options.ranks = ranks;
   std::vector<std::string> problems = given_as_zero(*command_, {"--batch", "--micro-batches"});
   std::string name, value;
   for (const std::string& text : dims_) {
@@ -144,11 +144,6 @@ CompileOptions CompileArguments::finish() const {
     options.reduce_dtype = parse_precision(reduce_dtype_);
     if (!options.reduce_dtype || options.reduce_dtype == DType::f64)
       problems.push_back(fmt::format("--reduce-dtype {}: must be fp32, bf16 or fp16", reduce_dtype_));
-  }
-  if (const std::optional<Launch> launch = find_launch()) {
-    if (command_->count("--ranks") == 0) options.ranks = launch->size;
-    if (options.ranks != launch->size)
-      problems.push_back(fmt::format("--ranks {}: {} started {} processes, one for each rank", options.ranks, launch->by, launch->size));
   }
   if (!problems.empty()) throw ErrorList("options that cannot be used:", problems);
   check_options(options);

@@ -14,8 +14,8 @@ class CompileArguments {
  public:
   // Declares the options on a subcommand.
   void declare(CLI::App& command);
-  // Throws ErrorList naming each option, its value and what is allowed.
-  CompileOptions finish() const;
+  // Throws ErrorList naming each option, its value and what is allowed. `ranks`: where --ranks is not given.
+  CompileOptions finish(int ranks = 1) const;
 
  private:
   CLI::App* command_ = nullptr;

@@ -37,7 +37,8 @@ std::string model_seen_from(const std::string& plan, const std::string& model) {
 void run(const Arguments& arguments) {
   if (arguments.list_passes) return print_pass_list();
   if (arguments.model.empty()) throw Error("give the model: zeroplan compile model.onnx -o model.zplan");
-  CompileOptions options = arguments.compile.finish();
+  const std::optional<Launch> launch = find_launch();
+  CompileOptions options = arguments.compile.finish(launch ? launch->size : 1);
   options.eval = arguments.eval;
   const bool partial = !arguments.passes.stop_after().empty();
   if (!partial && arguments.output.empty()) throw Error("give the plan's file: -o model.zplan");

@@ -14,7 +14,7 @@
 #include "tools/allocation.h"
 #include "tools/compile_arguments.h"
 #include "tools/console.h"
-#include "tools/launch.h"
+#include "tools/gather_trace.h"
 #include "tools/metrics_writer.h"
 #include "tools/option_values.h"
 #include "tools/progress.h"
@@ -75,8 +75,9 @@ Schedule parse_schedule(const std::string& text) {
 
 }  // namespace
 
-void RunArguments::declare(CLI::App& command) {
+void RunArguments::declare(CLI::App& command, const Processes& processes) {
   command_ = &command;
+  processes_ = &processes;
   auto option = [&](const char* name, auto& target, const char* text) {
     return command.add_option(name, target, text)->group("Run")->capture_default_str();
   };
@@ -143,6 +144,13 @@ void check_local_ranks(int ranks, const std::string& from) {
                             from, ranks, kMostLocalRanks));
 }
 
+void check_ranks(int ranks, const std::string& from, const Processes& processes) {
+  if (!processes.launch()) return check_local_ranks(ranks, from);
+  if (ranks != processes.launch()->size)
+    throw Error(fmt::format("{} {}: {} started {} processes, one for each rank; start {}, or leave --ranks out where the plan is compiled",
+                            from, ranks, processes.launch()->by, processes.launch()->size, ranks));
+}
+
 void RunArguments::check(const std::vector<NamedFile>& inputs) const {
   if (cuda_graph_ != "on" && cuda_graph_ != "off") throw Error(fmt::format("--cuda-graph {}: must be on or off", cuda_graph_));
   if (data_.empty() == tokens_.empty()) throw Error("give the training data: either --data DIR (or synthetic) or --tokens FILE");
@@ -166,7 +174,7 @@ void RunArguments::check(const std::vector<NamedFile>& inputs) const {
     if (!file.empty()) check_token_file(file);
     all.push_back({"a token file", file});
   }
-  check_outputs(outputs(), all);
+  if (processes_->first()) check_outputs(outputs(), all);
 }
 
 std::unique_ptr<DataSource> RunArguments::open_data(const Plan& plan) const {
@@ -183,7 +191,7 @@ std::unique_ptr<DataSource> RunArguments::open_eval_data(const Plan& plan) const
 }
 
 RunData RunArguments::open(const Plan& plan) const {
-  check_outputs(outputs(), model_files(plan));
+  if (processes_->first()) check_outputs(outputs(), model_files(plan));
   RunData data{open_data(plan), open_eval_data(plan)};
   check_run(plan, *data.training, data.evaluation.get(), finish(plan));
   if (const std::string line = left_out(plan, *data.training); !line.empty()) say("{}\n", line);
@@ -206,36 +214,62 @@ int64_t RunArguments::train(Executor& executor, const RunData& data, MetricsWrit
   return result.steps_done;
 }
 
+std::vector<std::string> RunArguments::settings(const Plan& plan, const RunData& data) const {
+  const RunOptions o = finish(plan);
+  const auto samples = [](const DataSource* source) { return source ? source->samples() : 0; };
+  return {fmt::format("--steps {}", o.steps),
+          fmt::format("--epochs {}", o.epochs),
+          fmt::format("--shuffle {}", o.shuffle),
+          fmt::format("--seed {}", o.seed),
+          fmt::format("--lr {}", o.lr),
+          fmt::format("--betas {},{}", o.beta1, o.beta2),
+          fmt::format("--eps {}", o.eps),
+          fmt::format("--adam-form {}", adam_form_name(o.adam_form)),
+          fmt::format("--weight-decay {}", o.weight_decay),
+          fmt::format("--no-decay {}", fmt::join(o.no_decay, " ")),
+          fmt::format("--clip {}", o.clip),
+          fmt::format("--schedule {}", schedule_),
+          fmt::format("--warmup {}", o.warmup),
+          fmt::format("--eval-every {}", o.eval_every),
+          fmt::format("{} samples of training data", samples(data.training.get())),
+          fmt::format("{} samples of evaluation data", samples(data.evaluation.get())),
+          fmt::format("{} --trace", trace_.empty() ? "no" : "a"),
+          fmt::format("{} --export", export_.empty() ? "no" : "an")};
+}
+
+// All ranks gather, the first one writes.
+void RunArguments::export_model(Executor& executor) const {
+  if (!processes_->first()) return executor.export_parameters([](int, const void*) {});
+  const ExportedFiles exported = export_trained(executor, export_);
+  say("exported {}\n", fmt::join(exported.paths, " and its weights "));
+  for (const std::string& line : exported.report) say("{}\n", line);
+}
+
 void RunArguments::execute(const Plan& plan, const RunData& data, std::shared_ptr<WeightFiles> weights) const {
-  const std::optional<Launch> launch = find_launch();
-  std::unique_ptr<MpiJob> job;  // ends after the executor
   ExecutorOptions executor_options;
-  if (launch) {
-    job = std::make_unique<MpiJob>();
-    executor_options.backend = [&](const Plan& p, std::chrono::milliseconds deadline) { return make_mpi_backend(*job, p, deadline); };
+  if (MpiJob* job = processes_->job()) {
+    executor_options.backend = [job](const Plan& p, std::chrono::milliseconds deadline) { return make_mpi_backend(*job, p, deadline); };
+    processes_->require_equal(settings(plan, data));
+    // To the process's end: a launcher that ends the job first asks so.
+    for (const int signal : {SIGTERM, SIGUSR1}) std::signal(signal, on_interrupt);
   }
-  const bool writes = !launch || launch->rank == 0;  // the files of the run
   executor_options.check_nan = check_nan_;
   executor_options.check_memory = check_memory_;
   executor_options.cuda_graph = cuda_graph_ == "on";
   executor_options.trace = !trace_.empty();
   executor_options.trace_steps = trace_steps_;
-  MetricsWriter metrics(writes ? metrics_ : "", plan);
+  MetricsWriter metrics(processes_->first() ? metrics_ : "", plan);
   const std::unique_ptr<Executor> executor = make_executor(plan, executor_options, std::move(weights));
   keep_freed_memory();
   const RunningScope stoppable(*executor);  // before any signal is caught: none is lost
   // To the end of the export: a lost terminal sends SIGHUP more than once, and takes the readers of pipes along.
   const SignalScope hangup({SIGHUP}, on_interrupt), broken_pipe({SIGPIPE}, SIG_IGN);
   const int64_t steps = train(*executor, data, metrics);
-  const std::vector<TraceEvent> events = trace_.empty() ? std::vector<TraceEvent>{} : executor->take_trace();
-  if (!export_.empty() && !writes) executor->export_parameters([](int, const void*) {});
-  if (!export_.empty() && writes) {
-    const ExportedFiles exported = export_trained(*executor, export_);
-    say("exported {}\n", fmt::join(exported.paths, " and its weights "));
-    for (const std::string& line : exported.report) say("{}\n", line);
-  }
-  if (!trace_.empty() && writes)
-    write_trace(trace_, plan, events, steps, trace_steps_);  // behind the export, which a full disk must not lose
+  std::vector<TraceEvent> events;
+  if (!trace_.empty()) events = gather_trace(*executor, processes_->job());
+  if (!export_.empty()) export_model(*executor);
+  // Behind the export, which a full disk must not lose.
+  if (!trace_.empty() && processes_->first()) write_trace(trace_, plan, events, steps, trace_steps_);
   if (const std::string problem = console_problem(); !problem.empty())
     throw Error(fmt::format("cannot write to the standard output: {}; the run ended after {}", problem, counted(steps, "step")));
   if (!metrics.problem().empty()) throw Error(metrics.problem());

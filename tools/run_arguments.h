@@ -8,6 +8,7 @@
 #include "api/zeroplan.h"
 #include "tools/metrics_writer.h"
 #include "tools/output_files.h"
+#include "tools/processes.h"
 
 namespace zeroplan {
 
@@ -16,13 +17,16 @@ struct RunData {
 };
 
 constexpr int kMostLocalRanks = 1024;
-// Throws Error where so many ranks do not run in one process; `from` says where their number stands: "--ranks".
+// Throws Error where so many ranks do not run in one process, or are not those that a launcher started; `from` says where their number
+// stands: "--ranks".
 void check_local_ranks(int ranks, const std::string& from);
+void check_ranks(int ranks, const std::string& from, const Processes& processes);
 
 // The run options of a command line, and the run itself.
 class RunArguments {
  public:
-  void declare(CLI::App& command);
+  // `processes`: those that share the run; they outlive this.
+  void declare(CLI::App& command, const Processes& processes);
   // Before anything is read, throws where an option is out of range, data is not there, or an output would overwrite an input: `inputs`, or
   // data.
   void check(const std::vector<NamedFile>& inputs) const;
@@ -38,11 +42,15 @@ class RunArguments {
   RunOptions finish() const;
   RunOptions finish(const Plan& plan) const;  // with what the model's own optimizer states
   std::vector<NamedFile> outputs() const;
+  // What all ranks must have alike, one a line.
+  std::vector<std::string> settings(const Plan& plan, const RunData& data) const;
+  void export_model(Executor& executor) const;
   int64_t train(Executor& executor, const RunData& data, MetricsWriter& metrics) const;  // returns the steps done
   std::unique_ptr<DataSource> open_data(const Plan& plan) const;
   std::unique_ptr<DataSource> open_eval_data(const Plan& plan) const;
 
   CLI::App* command_ = nullptr;
+  const Processes* processes_ = nullptr;
   RunOptions options_;
   std::string data_, tokens_, eval_data_, eval_tokens_, metrics_, trace_, export_, betas_ = "0.9,0.999", schedule_ = "constant",
                                                                                    adam_form_ = "torch", cuda_graph_ = "on";

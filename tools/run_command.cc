@@ -35,19 +35,19 @@ Plan load(const std::string& path) {
 
 }  // namespace
 
-void add_run_command(CLI::App& app) {
+void add_run_command(CLI::App& app, Processes& processes) {
   CLI::App* command = app.add_subcommand("run", "train from a plan");
   auto arguments = std::make_shared<Arguments>();  // shared with the callback, which outlives this function
   command->add_option("plan", arguments->plan, "model.zplan")->required();
   command->add_option("--device", arguments->device, "cpu or cuda; must be the plan's")->group("Run");
-  arguments->run.declare(*command);
-  command->callback([arguments] {
+  arguments->run.declare(*command, processes);
+  command->callback([arguments, &processes] {
     arguments->run.check({{"the plan", arguments->plan}});
     const Plan plan = load(arguments->plan);
     if (!arguments->device.empty() && arguments->device != plan.header.device)
       throw Error(fmt::format("--device {}: {} is a plan for {}; compile it with --device {}", arguments->device, arguments->plan,
                               plan.header.device, arguments->device));
-    check_local_ranks(plan.header.ranks, arguments->plan + ": --ranks");
+    check_ranks(plan.header.ranks, arguments->plan + ": --ranks", processes);
     arguments->run.execute(plan, arguments->run.open(plan));
   });
 }

@@ -20,9 +20,9 @@ struct Arguments {
   RunArguments run;
 };
 
-void run(const Arguments& arguments) {
-  CompileOptions options = arguments.compile.finish();
-  check_local_ranks(options.ranks, "--ranks");
+void run(const Arguments& arguments, const Processes& processes) {
+  CompileOptions options = arguments.compile.finish(processes.launch() ? processes.launch()->size : 1);
+  check_ranks(options.ranks, "--ranks", processes);
   arguments.run.check({{"the model", arguments.model}});
   options.eval = arguments.run.wants_eval();
   std::shared_ptr<WeightFiles> weights;  // shared: the executor's readers keep it
@@ -35,19 +35,19 @@ void run(const Arguments& arguments) {
   for (const std::string& line : plan.report_lines) say("{}\n", line);
   say("batch {} in {}, {}, stage {}\n", plan.header.batch, counted(plan.header.micro_batches, "micro-batch"),
       counted(plan.header.ranks, "rank"), plan.header.stage);
-  say("{}\n", memory_table(plan));
+  say("{}\n", memory_table(plan, processes.job() ? Hosting::processes : Hosting::threads));
   arguments.run.execute(plan, data, weights);
 }
 
 }  // namespace
 
-void add_train_command(CLI::App& app) {
+void add_train_command(CLI::App& app, Processes& processes) {
   CLI::App* command = app.add_subcommand("train", "compile and run in one go");
   auto arguments = std::make_shared<Arguments>();  // shared with the callback, which outlives this function
   command->add_option("model", arguments->model, "model.onnx")->required();
   arguments->compile.declare(*command);
-  arguments->run.declare(*command);
-  command->callback([arguments] { run(*arguments); });
+  arguments->run.declare(*command, processes);
+  command->callback([arguments, &processes] { run(*arguments, processes); });
 }
 
 }  // namespace zeroplan

@@ -27,7 +27,7 @@ Core::Core(std::vector<std::shared_ptr<const Plan>> plans, const WeightReader& w
   backend_ = options.backend(plan(), std::chrono::milliseconds(options.collective_deadline_ms));
   if (plans_.size() == 1) plans_.resize(backend_.ranks.size(), plans_[0]);
   require_equal_plans(plans_, backend_.ranks);
-  digest_ = plan_digest(plan());
+  digest_ = common_digest(plan());
   extents = unit_extents(plan());
   for (const RankBackend& own : backend_.ranks) {
     auto& rank = ranks_.emplace_back(std::make_unique<Rank>());
@@ -78,7 +78,7 @@ void Core::work(Rank& rank, const Job& job) {
     if (failed()) return;
     switch (job.kind) {
       case Job::Kind::load:
-        compare_digest(rank, digest_);
+        compare_plans(rank, digest_);
         load_constants(rank);
         run_program(rank, Program::load, false, plan().header.ranks);
         break;
@@ -113,7 +113,7 @@ Rank& Core::rank_at(int number) {
 
 std::string Core::where_is(int r) const {
   const auto local = std::find_if(ranks_.begin(), ranks_.end(), [&](const auto& rank) { return rank->index == r; });
-  if (local == ranks_.end()) return fmt::format("rank {} is in another process", r);
+  if (local == ranks_.end()) return "";
   for (const Lane& lane : (*local)->lanes) {
     const PreparedStep* s = (*local)->active(lane);
     if (s == nullptr) continue;
@@ -127,7 +127,8 @@ std::string Core::reason_of(std::exception_ptr error) const {
     std::rethrow_exception(error);
   } catch (const MissingPeers& e) {
     std::string text = e.message();
-    for (int r : e.ranks()) text += "; " + where_is(r);
+    for (int r : e.ranks())
+      if (const std::string place = where_is(r); !place.empty()) text += "; " + place;
     return text;
   } catch (const Error& e) {
     return e.message();

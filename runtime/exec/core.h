@@ -60,7 +60,7 @@ class Core {
 
  private:
   void work(Rank& rank, const Job& job);
-  std::string where_is(int rank) const;
+  std::string where_is(int rank) const;  // empty where another process has it
   std::string reason_of(std::exception_ptr error) const;
 
   std::vector<std::shared_ptr<const Plan>> plans_;  // those that the ranks hold
@@ -85,6 +85,9 @@ struct Stopped {};
 void run_program(Rank& rank, Program program, bool idle, int contributors);
 void run_window(Rank& rank, const Job& job);
 void clear_gradients(Rank& rank);
+// What the ranks measured in the last window (rank_times.cc), sent to all where processes share the ranks.
+void share_times(Rank& rank);
+RankTimes times_of(Core& core, int rank);
 // Does anybody look at single steps? On the host all are noted, elsewhere each note holds up the device.
 inline bool observed(const Rank& rank) {
   const ExecutorOptions& options = rank.core->options;
@@ -99,7 +102,9 @@ ErrorContext place_of(const PreparedStep& step);
 // What `other` differs in from `first`, the first entry found; empty where equal (plan_difference.cc).
 std::string plan_difference(const Plan& first, const Plan& other);
 void require_equal_plans(const std::vector<std::shared_ptr<const Plan>>& plans, const std::vector<RankBackend>& ranks);
-// Compares the digest of this process's plan with that of rank 0, wherever that runs.
-void compare_digest(Rank& rank, const std::string& own);
+// Of what ranks must have alike: all but where the model lies.
+std::string common_digest(const Plan& plan);
+// Compares this process's plan, with the digest `own`, with that of rank 0, wherever that runs. All ranks come here.
+void compare_plans(Rank& rank, const std::string& own);
 
 }  // namespace zeroplan

@@ -19,22 +19,27 @@ double milliseconds(int64_t ns) { return static_cast<double>(ns) * 1e-6; }
 
 void take_times(Core& core, StepReport& report) {
   int64_t busiest = -1;
-  for (int i = 0; i < core.local_ranks(); ++i) {
-    const Rank& rank = core.local_rank(i);
-    int64_t compute = 0;
-    for (const Lane& lane : rank.lanes) compute += lane.compute_ns;
+  for (int r = 0; r < core.plan().header.ranks; ++r) {
+    const RankTimes times = times_of(core, r);
     if (core.options.check_memory) {
       const auto& bytes = core.plan().arena_bytes;
-      report.arena_high_water = std::max(report.arena_high_water, bytes[0] + rank.high_water + bytes[static_cast<int>(Arena::staging)]);
+      report.arena_high_water = std::max(report.arena_high_water, bytes[0] + times.high_water + bytes[static_cast<int>(Arena::staging)]);
     }
-    if (compute + rank.data_ns <= busiest) continue;
-    busiest = compute + rank.data_ns;
-    report.slowest_rank = rank.index;
-    report.step_ms = milliseconds(rank.step_ns);
-    report.compute_ms = milliseconds(compute);
-    report.exposed_comm_ms = milliseconds(rank.exposed_ns);
-    report.data_ms = milliseconds(rank.data_ns);
+    if (times.compute_ns + times.data_ns <= busiest) continue;
+    busiest = times.compute_ns + times.data_ns;
+    report.slowest_rank = r;
+    report.step_ms = milliseconds(times.step_ns);
+    report.compute_ms = milliseconds(times.compute_ns);
+    report.exposed_comm_ms = milliseconds(times.exposed_ns);
+    report.data_ms = milliseconds(times.data_ns);
   }
+}
+
+// Those before the place `end`, in order of time.
+std::vector<TraceEvent> in_time_before(int64_t end, std::vector<TraceEvent> events) {
+  std::erase_if(events, [end](const TraceEvent& e) { return trace_place(e.train_step, e.program) >= end; });
+  std::sort(events.begin(), events.end(), [](const TraceEvent& a, const TraceEvent& b) { return a.begin_ns < b.begin_ns; });
+  return events;
 }
 
 using ReportFields = std::array<double, kReportFields>;
@@ -65,6 +70,18 @@ void take_report(Core& core, const ReportFields& fields, StepReport& report) {
 }
 
 }  // namespace
+
+std::vector<TraceEvent> join_traces(const std::vector<std::vector<TraceEvent>>& traces) {
+  std::vector<TraceEvent> all;
+  int64_t end = INT64_MAX;
+  for (const std::vector<TraceEvent>& trace : traces) {
+    int64_t last = -1;
+    for (const TraceEvent& e : trace) last = std::max(last, trace_place(e.train_step, e.program));
+    end = std::min(end, last + 1);
+    all.insert(all.end(), trace.begin(), trace.end());
+  }
+  return in_time_before(end, std::move(all));
+}
 
 struct Executor::Impl {
   Impl(std::vector<std::shared_ptr<const Plan>> plans, const WeightReader& weights, ExecutorOptions options)
@@ -245,10 +262,10 @@ std::vector<TraceEvent> Executor::take_trace() {
       lane.trace_end = INT64_MAX;
     }
   }
-  std::erase_if(events, [end](const TraceEvent& e) { return trace_place(e.train_step, e.program) >= end; });
-  std::sort(events.begin(), events.end(), [](const TraceEvent& a, const TraceEvent& b) { return a.begin_ns < b.begin_ns; });
-  return events;
+  return in_time_before(end, std::move(events));
 }
+
+int64_t Executor::now_ns() const { return impl_->core->now_ns(); }
 
 int64_t Executor::arena_bytes() const {
   int64_t bytes = 0;

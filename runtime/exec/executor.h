@@ -59,6 +59,9 @@ struct TraceEvent {
   int64_t train_step, micro_batch;
 };
 
+// Of several processes, by one clock: in order of time, up to the last step that all of them have.
+std::vector<TraceEvent> join_traces(const std::vector<std::vector<TraceEvent>>& traces);
+
 // Gives the values of a parameter: `count` elements from element `first`, in wide_dtype of the plan's precision, into `to`.
 using WeightReader = std::function<void(int parameter, int64_t first, int64_t count, void* to)>;
 
@@ -96,6 +99,7 @@ class Executor {
   void request_stop();  // async-signal-safe; the ranks agree on it in the next update
   // In order of time. All streams end with the same whole optimizer step (or evaluation after it), the last that had room in each.
   std::vector<TraceEvent> take_trace();
+  int64_t now_ns() const;       // by the clock of these events
   int64_t arena_bytes() const;  // per rank
 
  private:

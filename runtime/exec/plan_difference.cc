@@ -1,6 +1,8 @@
 // Ranks must run one plan. Where they do not, the first entry that differs is named.
 #include <fmt/format.h>
 
+#include <cstring>
+
 #include "base/type_name.h"
 #include "runtime/exec/core.h"
 #include "runtime/plan/dump.h"
@@ -76,15 +78,23 @@ std::string program_difference(const Plan& a, const Plan& b, Program program) {
 }  // namespace
 
 std::string plan_difference(const Plan& a, const Plan& b) {
-  std::string d = differ("header", header_entries(a.header), header_entries(b.header));
+  const std::string header = differ("header", header_entries(a.header), header_entries(b.header));
+  std::string d;
   for (size_t i = 0; d.empty() && i < std::max(a.units.size(), b.units.size()); ++i)
     d = differ(fmt::format("unit {}", i), unit_entry(a, i), unit_entry(b, i));
   for (int p = 0; d.empty() && p < kPrograms; ++p) d = program_difference(a, b, static_cast<Program>(p));
   for (size_t i = 0; d.empty() && i < std::max(a.tensors.size(), b.tensors.size()); ++i)
     d = differ(fmt::format("tensor {}", i), tensor_entry(a, i), tensor_entry(b, i));
-  if (!d.empty()) return d;
+  if (!header.empty() && !d.empty()) return fmt::format("{}; then {}", header, d);
+  if (!header.empty() || !d.empty()) return header + d;
   const std::string x = plan_digest(a), y = plan_digest(b);
   return x == y ? "" : fmt::format("digest {} | {} (steps, units and tensors are the same: an option, constant or name differs)", x, y);
+}
+
+std::string common_digest(const Plan& plan) {
+  Plan copy = plan;
+  copy.header.model_path.clear();
+  return plan_digest(copy);
 }
 
 void require_equal_plans(const std::vector<std::shared_ptr<const Plan>>& plans, const std::vector<RankBackend>& ranks) {
@@ -97,18 +107,52 @@ void require_equal_plans(const std::vector<std::shared_ptr<const Plan>>& plans, 
   }
 }
 
-void compare_digest(Rank& rank, const std::string& own) {
-  std::string first(own.size(), ' ');
-  const auto bytes = static_cast<int64_t>(own.size());
-  const std::unique_ptr<DeviceMemory> memory = rank.device->alloc(bytes);
+namespace {
+
+// `bytes`, of the same size on all ranks, as rank 0 has them.
+std::string from_first(Rank& rank, std::string bytes) {
+  const auto count = static_cast<int64_t>(bytes.size());
+  const std::unique_ptr<DeviceMemory> memory = rank.device->alloc(count);
   Lane& lane = rank.lanes[static_cast<int>(StreamKind::gather)];
-  rank.write(memory->data(), own.data(), bytes);
-  lane.comm->broadcast(memory->data(), bytes, 0, *lane.stream);
+  rank.write(memory->data(), bytes.data(), count);
+  lane.comm->broadcast(memory->data(), count, 0, *lane.stream);
   lane.stream->synchronize();
-  rank.read(memory->data(), first.data(), bytes);
-  if (first != own)
-    throw Error(
-        fmt::format("ranks 0 and {} have different plans, with digests {} and {}; give all ranks the same file", rank.index, first, own));
+  rank.read(memory->data(), bytes.data(), count);
+  return bytes;
+}
+
+// 1 where any rank says so.
+bool on_any(Rank& rank, bool here) {
+  const int64_t own = here ? 1 : 0;
+  int64_t sum = 0;
+  const std::unique_ptr<DeviceMemory> memory = rank.device->alloc(sizeof own);
+  Lane& lane = rank.lanes[static_cast<int>(StreamKind::gather)];
+  rank.write(memory->data(), &own, sizeof own);
+  lane.comm->all_reduce(memory->data(), 1, DType::i64, *lane.stream);
+  lane.stream->synchronize();
+  rank.read(memory->data(), &sum, sizeof sum);
+  return sum > 0;
+}
+
+}  // namespace
+
+// Where they differ, all ranks get the plan of rank 0 as well, to name the difference.
+void compare_plans(Rank& rank, const std::string& own) {
+  const bool differs = from_first(rank, own) != own;
+  if (!on_any(rank, differs)) return;
+  std::string plan = serialize_plan(*rank.plan);
+  const auto own_count = static_cast<int64_t>(plan.size());
+  std::string count(reinterpret_cast<const char*>(&own_count), sizeof own_count);
+  count = from_first(rank, count);
+  int64_t first_count = 0;
+  std::memcpy(&first_count, count.data(), sizeof first_count);
+  plan.resize(static_cast<size_t>(first_count));
+  plan = from_first(rank, plan);
+  if (!differs) return;  // those that differ say so
+  const std::string difference = plan_difference(parse_plan(plan, "the plan of rank 0"), *rank.plan);
+  throw Error(fmt::format("ranks 0 and {} have different plans; the first entry that differs is {}; give all ranks the same file",
+                          rank.index, difference),
+              {.step = 0, .program = "load"});
 }
 
 }  // namespace zeroplan

@@ -12,6 +12,12 @@
 
 namespace zeroplan {
 
+// Of the last window. Sent between ranks as it is.
+struct RankTimes {
+  int64_t step_ns = 0, compute_ns = 0, exposed_ns = 0, data_ns = 0;
+  int64_t high_water = 0;  // of the transient arena, check mode
+};
+
 class Core;
 struct Rank;
 struct Lane;
@@ -102,6 +108,9 @@ struct Rank {
   const PreparedStep* issuing = nullptr;
   int64_t exposed_ns = 0, data_ns = 0, step_ns = 0;
   int64_t high_water = 0;  // of the transient arena, check mode
+  // Where other processes have ranks too: what all of them measured, by rank, and where the ranks send it.
+  std::vector<RankTimes> all_times;
+  std::unique_ptr<DeviceMemory> shared_times;
 
   Stream& compute() { return *lanes[static_cast<int>(StreamKind::compute)].stream; }
   const PreparedStep* active(const Lane& lane) const;  // nullptr: none

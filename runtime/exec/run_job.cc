@@ -103,6 +103,7 @@ void run_window(Rank& rank, const Job& job) {
     run_program(rank, Program::update, false, static_cast<int>(n));
   }
   rank.step_ns = rank.core->now_ns() - begin;
+  if (job.kind == Job::Kind::window) share_times(rank);
 }
 
 }  // namespace zeroplan

@@ -5,8 +5,6 @@
 
 namespace zeroplan {
 
-inline constexpr int64_t kMpiScratch = int64_t{8} << 20;  // bytes of each of the two communicators
-
 // Throws Error where the plan has another number of ranks than the job has processes. The job must outlive the backend.
 Backend make_mpi_backend(MpiJob& job, const Plan& plan, std::chrono::milliseconds deadline);
 

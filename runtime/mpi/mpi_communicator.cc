@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <thread>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/error.h"
 #include "runtime/comm/fold.h"
@@ -13,7 +11,6 @@
 namespace zeroplan {
 namespace {
 
-constexpr auto kFirstPause = std::chrono::microseconds(20), kLongestPause = std::chrono::microseconds(500);
 constexpr int64_t kAlignment = 64;
 
 const char* name_of(CallKind kind) {
@@ -29,11 +26,11 @@ const char* name_of(CallKind kind) {
 
 }  // namespace
 
-MpiCommunicator::MpiCommunicator(std::shared_ptr<MpiState> state, std::chrono::milliseconds deadline, int64_t scratch)
+MpiCommunicator::MpiCommunicator(std::shared_ptr<MpiState> state, std::chrono::milliseconds deadline, int64_t slot_bytes)
     : state_(std::move(state)),
       deadline_(deadline),
       comm_(state_->new_comm()),
-      slot_bytes_(std::max(scratch / state_->size() / kAlignment, int64_t{1}) * kAlignment),
+      slot_bytes_(std::max(slot_bytes / kAlignment, int64_t{1}) * kAlignment),
       scratch_(std::make_unique<char[]>(static_cast<size_t>(slot_bytes_ * state_->size()))),
       requests_(comm_) {}
 
@@ -51,20 +48,7 @@ void MpiCommunicator::carry_out(const CollectiveCall& call) {
   }
 }
 
-// Sleeps between looks: the thread shares its core with kernels.
-template <typename Done>
-void MpiCommunicator::wait_until(const Done& done) {
-  const auto end = std::chrono::steady_clock::now() + deadline_;
-  for (auto pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {
-    state_->throw_if_aborted();
-    if (done()) return;
-    if (std::chrono::steady_clock::now() > end) {
-      const std::vector<int> missing = requests_.missing();
-      throw MissingPeers(fmt::format("rank(s) {} did not come within {} ms", fmt::join(missing, ", "), deadline_.count()), missing);
-    }
-    std::this_thread::sleep_for(pause);
-  }
-}
+void MpiCommunicator::wait(int peer) { state_->wait(requests_, deadline_, peer); }
 
 void MpiCommunicator::gather(const CollectiveCall& call) {
   char* full = static_cast<char*>(call.own);
@@ -76,7 +60,7 @@ void MpiCommunicator::gather(const CollectiveCall& call) {
   }
   char* own = full + rank() * call.count;
   if (own != call.data && call.count > 0) std::memcpy(own, call.data, static_cast<size_t>(call.count));
-  wait_until([&] { return requests_.done(); });
+  wait();
 }
 
 // Piece by piece: what fits the scratch of one peer.
@@ -94,10 +78,10 @@ void MpiCommunicator::reduce(const CollectiveCall& call) {
     char* to = static_cast<char*>(call.own) + first * wide;
     if (call.fold == Fold::from_zero) std::memset(to, 0, static_cast<size_t>(n * wide));
     for (int r = 0; r < call.contributors; ++r) {
-      if (r != rank()) wait_until([&] { return requests_.done_with(r); });
+      if (r != rank()) wait(r);
       add_in_place(to, r == rank() ? full + (r * call.count + first) * width : slot(r), n, call.dtype);
     }
-    wait_until([&] { return requests_.done(); });
+    wait();
   }
 }
 
@@ -116,7 +100,7 @@ void MpiCommunicator::sum(const CollectiveCall& call) {
       requests_.send(data + (start(peer) + first) * width, count(peer, first) * width, peer);
     }
     char* own = data + (start(rank()) + first) * width;
-    wait_until([&] { return requests_.done(); });
+    wait();
     std::memcpy(slot(rank()), own, static_cast<size_t>(n * width));
     std::memcpy(own, slot(0), static_cast<size_t>(n * width));
     for (int r = 1; r < size(); ++r) add_in_place(own, slot(r), n, call.dtype);
@@ -128,7 +112,7 @@ void MpiCommunicator::sum(const CollectiveCall& call) {
     requests_.receive(data + start(peer) * width, bytes(peer), peer);
     requests_.send(data + start(rank()) * width, bytes(rank()), peer);
   }
-  wait_until([&] { return requests_.done(); });
+  wait();
 }
 
 void MpiCommunicator::broadcast_from(const CollectiveCall& call) {
@@ -138,7 +122,7 @@ void MpiCommunicator::broadcast_from(const CollectiveCall& call) {
   else
     for (int peer = 0; peer < size(); ++peer)
       if (peer != rank()) requests_.send(call.data, call.count, peer);
-  wait_until([&] { return requests_.done(); });
+  wait();
 }
 
 void MpiCommunicator::meet() {
@@ -148,7 +132,7 @@ void MpiCommunicator::meet() {
     requests_.receive(slot(peer), 1, peer);
     requests_.send(slot(rank()), 1, peer);
   }
-  wait_until([&] { return requests_.done(); });
+  wait();
 }
 
 }  // namespace zeroplan

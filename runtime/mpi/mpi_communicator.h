@@ -12,12 +12,12 @@ namespace zeroplan {
 
 class MpiCommunicator : public QueuedCommunicator {
  public:
-  // `scratch`: bytes for what peers send to a reduction, shared among them.
-  MpiCommunicator(std::shared_ptr<MpiState> state, std::chrono::milliseconds deadline, int64_t scratch);
+  // `slot_bytes`: for what one peer sends to a reduction at a time.
+  MpiCommunicator(std::shared_ptr<MpiState> state, std::chrono::milliseconds deadline, int64_t slot_bytes);
 
   int rank() const override { return state_->rank(); }
   int size() const override { return state_->size(); }
-  void abort(const std::string& reason) override { state_->abort(reason); }
+  void abort(const std::string& reason) override { state_->stop({state_->missed() ? Fate::missed : Fate::failed, true, reason}); }
 
  private:
   void carry_out(const CollectiveCall& call) override;
@@ -27,8 +27,7 @@ class MpiCommunicator : public QueuedCommunicator {
   void broadcast_from(const CollectiveCall& call);
   void meet();
 
-  template <typename Done>
-  void wait_until(const Done& done);
+  void wait(int peer = -1);
   char* slot(int peer) const { return scratch_.get() + peer * slot_bytes_; }
 
   std::shared_ptr<MpiState> state_;

@@ -215,6 +215,16 @@ std::vector<MemoryRow> rows_of(const Plan& plan, const Peak& peak) {
   return rows;
 }
 
+std::string reserve_row(const Plan& plan, Hosting hosting) {
+  const Reserve reserve = find_reserve(plan, hosting);
+  const bool alone = hosting == Hosting::processes;
+  std::string out = fmt::format("  {:<41} {:>16}   at most: {} of code and heap{}, {} of threads and steps, {} of packing",
+                                "reserve outside the arenas", reserve.per_rank(alone ? 1 : plan.header.ranks), reserve.code + reserve.heap,
+                                alone ? "" : " over all ranks", reserve.threads + reserve.steps, reserve.packing);
+  if (alone) out += fmt::format(", {} of messages and MPI", reserve.messages);
+  return out + '\n';
+}
+
 }  // namespace
 
 LiveBytes live_bytes(const Plan& plan, const PlanProgram& program) {
@@ -229,7 +239,7 @@ LiveBytes live_bytes(const Plan& plan, const PlanProgram& program) {
 
 std::vector<MemoryRow> memory_rows(const Plan& plan) { return rows_of(plan, largest_peak(plan)); }
 
-std::string memory_table(const Plan& plan) {
+std::string memory_table(const Plan& plan, Hosting hosting) {
   const Peak peak = largest_peak(plan);
   std::string out = "memory per rank (bytes)\n";
   const std::vector<MemoryRow> rows = rows_of(plan, peak);
@@ -244,10 +254,7 @@ std::string memory_table(const Plan& plan) {
     sum += plan.arena_bytes[a];
   }
   out += fmt::format("  {:<41} {:>16}\n", "sum", sum);
-  const Reserve reserve = find_reserve(plan);
-  out += fmt::format("  {:<41} {:>16}   at most: {} of code and heap over all ranks, {} of threads and steps, {} of packing\n",
-                     "reserve outside the arenas", reserve.per_rank(plan.header.ranks), reserve.code + reserve.heap,
-                     reserve.threads + reserve.steps, reserve.packing);
+  out += reserve_row(plan, hosting);
   if (peak.live.peak_step >= 0)
     out += fmt::format("  peak of the transient arena: {}[{}], where {} is the largest of its tensors; rows above are bytes live there\n",
                        program_name(peak.program->program), peak.live.peak_step, plan.tensors[peak.live.peak_tensor].name);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/plan/plan.h"
+#include "runtime/plan/reserve.h"
 
 namespace zeroplan {
 
@@ -36,7 +37,7 @@ struct MemoryRow {
 };
 
 std::vector<MemoryRow> memory_rows(const Plan& plan);
-std::string memory_table(const Plan& plan);
+std::string memory_table(const Plan& plan, Hosting hosting = Hosting::threads);
 // Lowest and one past the highest byte that the tensor covers on rank `rank`, in its arena; strides may be negative. rank < 0: on any rank.
 std::pair<int64_t, int64_t> tensor_range(const Plan& plan, const PlanTensor& tensor, int rank = -1);
 

@@ -9,9 +9,11 @@ namespace zeroplan {
 namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
-constexpr int64_t kCode = 24 * kMiB;
+constexpr int64_t kCode = 26 * kMiB;
 constexpr int64_t kHeap = 12 * kMiB;
 constexpr int64_t kHeapPerStep = 8192;
+constexpr int64_t kMpi = 12 * kMiB, kMpiPeer = kMiB / 2;  // Open MPI's code, heap and shared pages: 7 MiB, and 0.3 for each rank
+constexpr int64_t kMostMessages = 8 * kMiB, kCacheLine = 64;
 constexpr int64_t kConstantCopies = 4;  // file, graph, its clone, plan
 constexpr int64_t kThread = kMiB / 2;
 constexpr int64_t kPreparedStep = 2048;                              // without its views
@@ -29,6 +31,18 @@ int64_t packing_bytes(const Plan& plan, const Step& step) {
   return 2 * (std::min(columns, kColumns) * depth * dtype_bytes(wide_dtype(y.dtype)) + kPanel);
 }
 
+// Bytes that a reduction has each rank send to each other: elements of the accumulator's shard, in the type that they travel in.
+int64_t part_bytes(const Plan& plan, const Step& step) {
+  const bool scatter = step.kind == StepKind::reduce_scatter;
+  if (!scatter && step.kind != StepKind::all_reduce) return 0;
+  const auto& counted = scatter ? step.outputs : step.inputs;
+  if (counted.empty() || counted[0].tensor == kNone || step.inputs.size() < (scatter ? 2 : 1)) return 0;
+  const Operand& sent = step.inputs[scatter ? 1 : 0];
+  if (sent.tensor == kNone) return 0;
+  const int64_t count = elements(plan.tensors[counted[0].tensor].shape);
+  return checked_mul(scatter ? count : ceil_div(count, plan.header.ranks), dtype_bytes(plan.tensors[sent.tensor].dtype));
+}
+
 int64_t constant_bytes(const Plan& plan) {
   int64_t bytes = 0;
   for (const PlanTensor& tensor : plan.tensors)
@@ -38,9 +52,20 @@ int64_t constant_bytes(const Plan& plan) {
 
 }  // namespace
 
-int64_t Reserve::per_rank(int ranks) const { return ceil_div(code + heap, ranks) + threads + steps + packing; }
+int64_t Reserve::per_rank(int ranks_of_a_process) const {
+  return ceil_div(code + heap, ranks_of_a_process) + threads + steps + messages + packing;
+}
 
-Reserve find_reserve(const Plan& plan) {
+int64_t message_slot_bytes(const Plan& plan, StreamKind stream) {
+  int64_t largest = 1;
+  for (const PlanProgram& program : plan.programs)
+    for (const Step& step : program.steps)
+      if (step.stream == stream) largest = std::max(largest, part_bytes(plan, step));
+  const int64_t most = kMostMessages / plan.header.ranks / kCacheLine * kCacheLine;
+  return std::clamp(round_up(largest, kCacheLine), kCacheLine, std::max(most, kCacheLine));
+}
+
+Reserve find_reserve(const Plan& plan, Hosting hosting) {
   Reserve reserve;
   int64_t steps = 0;
   for (const PlanProgram& program : plan.programs) {
@@ -54,6 +79,11 @@ Reserve find_reserve(const Plan& plan) {
   reserve.heap = kHeap + steps * kHeapPerStep + kConstantCopies * constant_bytes(plan);
   reserve.threads = (1 + kStreams + plan.header.threads) * kThread;
   reserve.packing *= plan.header.threads;
+  if (hosting == Hosting::processes) {
+    reserve.messages = kMpi + plan.header.ranks * kMpiPeer;
+    for (const StreamKind stream : {StreamKind::gather, StreamKind::reduce})
+      reserve.messages += plan.header.ranks * message_slot_bytes(plan, stream);
+  }
   return reserve;
 }
 

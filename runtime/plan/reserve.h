@@ -14,13 +14,21 @@ struct Reserve {
   int64_t code = 0;  // pages of the program and its libraries that a run touches: RssFile of /proc/PID/status, measured
   int64_t heap = 0;  // ONNX operator registry, measured; graph, plan and verifier, measured per step; constants, as often as copied
   // Of each rank.
-  int64_t threads = 0;  // touched stack and heap arena of each of its threads: main, one per stream, --threads; measured
-  int64_t steps = 0;    // PreparedStep with its event, measured; its views, their size
-  int64_t packing = 0;  // blocks of a matrix product that each thread packs: block sizes of oneDNN and OpenBLAS
+  int64_t threads = 0;   // touched stack and heap arena of each of its threads: main, one per stream, --threads; measured
+  int64_t steps = 0;     // PreparedStep with its event, measured; its views, their size
+  int64_t messages = 0;  // of a rank that is a process: the communicators' buffers, their size; MPI's own memory, measured
+  int64_t packing = 0;   // blocks of a matrix product that each thread packs: block sizes of oneDNN and OpenBLAS
 
-  int64_t per_rank(int ranks) const;
+  int64_t per_rank(int ranks_of_a_process) const;
 };
 
-Reserve find_reserve(const Plan& plan);
+// Whether the ranks are threads of one process, or each is a process of its own under MPI.
+enum class Hosting : uint8_t { threads, processes };
+
+Reserve find_reserve(const Plan& plan, Hosting hosting);
+
+// What a communicator between processes keeps, for each rank, of what that sends to a reduction: the largest part that one rank sends to
+// another on this stream, or a piece of it where all would take more than 8 MiB.
+int64_t message_slot_bytes(const Plan& plan, StreamKind stream);
 
 }  // namespace zeroplan

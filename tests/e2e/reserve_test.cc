@@ -124,6 +124,7 @@ std::vector<Setting> settings() {
         list.push_back({"gpt2-nano", ranks, stage, precision, Feed::npy, stage % 2 == 1});
       }
   list.push_back({"gpt2-mini", 2, 3, "fp32", Feed::synthetic});
+  list.push_back({"gpt2-mini", 1, 3, "fp32", Feed::synthetic});
   list.push_back({"gpt2-mini", 1, 0, "fp32", Feed::synthetic, false, 2});
   list.push_back({"gpt2-mini", 2, 1, "fp64", Feed::synthetic});
   return list;

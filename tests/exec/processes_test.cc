@@ -83,6 +83,33 @@ TEST(Processes, TwoOfTwoRanksGiveTheBitsOfOneOfFour) {
   EXPECT_EQ(whole.last, test::run_dense(o, 3, 0.05).weights.back());
 }
 
+TEST(Processes, AllReportTheTimesOfTheSlowestRank) {
+  const ChainOptions o{.ranks = 3, .micro_batches = 3};
+  const auto plan = test::make_chain_plan(o);
+  Wires wires(3);
+  std::vector<StepReport> reports(3);
+  std::vector<std::thread> processes;
+  for (int r = 0; r < 3; ++r)
+    processes.emplace_back([&, r] {
+      ExecutorOptions options = wires.options(r, 1);
+      options.before_step = [](int rank, Program program, int, const Step& step) {
+        if (rank == 2 && program == Program::micro_step && step.kind == StepKind::kernel)
+          std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      };
+      Executor executor({plan}, test::chain_weights(), options);
+      RunScalars scalars;
+      scalars.step = 1;
+      reports[r] = executor.train_step(ChainData(1000, o.width), 0, nullptr, scalars);
+    });
+  for (std::thread& process : processes) process.join();
+  for (const StepReport& report : reports) {
+    EXPECT_EQ(report.slowest_rank, 2);
+    EXPECT_EQ(report.compute_ms, reports[0].compute_ms);
+    EXPECT_EQ(report.step_ms, reports[0].step_ms);
+    EXPECT_GT(report.compute_ms, 5);
+  }
+}
+
 TEST(Processes, DifferentPlansAreFoundThroughTheCommunicator) {
   const ChainOptions o{.ranks = 2};
   auto changed = std::make_shared<Plan>(*test::make_chain_plan(o));
@@ -92,7 +119,9 @@ TEST(Processes, DifferentPlansAreFoundThroughTheCommunicator) {
   std::thread other([&] { second = work(changed, o, wires.options(1, 1)); });
   first = work(test::make_chain_plan(o), o, wires.options(0, 1));
   other.join();
-  EXPECT_THAT(second.error, HasSubstr("ranks 0 and 1 have different plans"));
+  EXPECT_THAT(second.error, HasSubstr("ranks 0 and 1 have different plans; the first entry that differs is header"));
+  EXPECT_THAT(second.error, HasSubstr("prefetch 7"));
+  EXPECT_THAT(second.error, HasSubstr("rank 1"));
   EXPECT_NE(first.error, "");
 }
 

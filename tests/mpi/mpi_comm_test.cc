@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <ctime>
 #include <thread>
 
+#include "base/half.h"
 #include "runtime/mpi/mpi_job.h"
 
 namespace zeroplan {
@@ -13,10 +15,10 @@ using namespace std::chrono_literals;
 
 MpiJob* job = nullptr;
 
-constexpr int64_t kScratch = 4096;  // so that reductions need several pieces
+constexpr int64_t kSlot = 1024;  // bytes: reductions need several pieces
 
 struct OwnRank {
-  std::unique_ptr<Communicator> comm = job->new_communicator(20s, kScratch);
+  std::unique_ptr<Communicator> comm = job->new_communicator(20s, kSlot);
   std::unique_ptr<Device> device = make_cpu_device(1);
   std::unique_ptr<Stream> stream = device->new_stream(StreamKind::gather);
 };
@@ -59,6 +61,31 @@ TEST(MpiComm, ReduceScatterFoldsInTheOrderOfTheRanks) {
           ASSERT_EQ(sum[i], expected) << i << " of " << count << ", " << contributors << " contributors";
         }
       }
+}
+
+// What travels has half a float's bits, what it is added to all of them.
+template <typename Half>
+void expect_fold_in_float(DType dtype) {
+  OwnRank s;
+  const int n = job->size(), own = job->rank();
+  const auto value = [](int rank, int64_t i) { return Half(static_cast<float>(i % 89) * 0.37F + static_cast<float>(1000 * rank)); };
+  for (const int64_t count : {1, 1000, 5003}) {
+    std::vector<Half> full;
+    for (int64_t i = 0; i < n * count; ++i) full.push_back(value(own, i));
+    std::vector<float> sum(count, 0.25F);
+    s.comm->reduce_scatter(full.data(), sum.data(), count, dtype, n, Fold::onto, *s.stream);
+    s.stream->synchronize();
+    for (int64_t i = 0; i < count; ++i) {
+      float expected = 0.25F;
+      for (int r = 0; r < n; ++r) expected += static_cast<float>(value(r, own * count + i));
+      ASSERT_EQ(sum[i], expected) << i << " of " << count;
+    }
+  }
+}
+
+TEST(MpiComm, HalfTypesAreAddedUpInFloat) {
+  expect_fold_in_float<Float16>(DType::f16);
+  expect_fold_in_float<BFloat16>(DType::bf16);
 }
 
 TEST(MpiComm, AllReduceGivesAllRanksTheSameBits) {
@@ -114,12 +141,46 @@ TEST(MpiComm, TwoCommunicatorsDoNotMixTheirMessages) {
   }
 }
 
+// MPI makes no progress by itself, and whoever waits must look; but not all the time.
+TEST(MpiComm, AWaitForASlowPeerTakesLittleOfTheProcessor) {
+  OwnRank s;
+  const std::clock_t before = std::clock();
+  if (job->rank() == 0) std::this_thread::sleep_for(3s);
+  s.comm->barrier(*s.stream);
+  s.stream->synchronize();
+  const double seconds = static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
+  std::printf("rank %d: %.3f s of processor time\n", job->rank(), seconds);
+  EXPECT_LT(seconds, 0.3);
+}
+
+TEST(MpiJob, GathersOnTheFirstRankAndBroadcastsFromIt) {
+  for (const size_t most : {size_t{0}, size_t{1}, size_t{100}, size_t{3} << 20}) {
+    const auto text = [most](int rank) { return std::string(most * (rank + 1), static_cast<char>('a' + rank)); };
+    const std::vector<std::string> all = job->gather(text(job->rank()));
+    ASSERT_EQ(static_cast<int>(all.size()), job->rank() == 0 ? job->size() : 0);
+    for (size_t r = 0; r < all.size(); ++r) EXPECT_TRUE(all[r] == text(static_cast<int>(r))) << r;
+    EXPECT_TRUE(job->broadcast(text(job->rank())) == text(0));
+  }
+}
+
+TEST(MpiJob, ClocksOfOneMachineAreOne) {
+  const std::vector<int64_t> offsets = job->clock_offsets();
+  EXPECT_EQ(offsets, std::vector<int64_t>(job->rank() == 0 ? job->size() : 0));
+}
+
+TEST(MpiJob, MeetingWaitsForTheLast) {
+  const auto begin = std::chrono::steady_clock::now();
+  if (job->rank() == job->size() - 1) std::this_thread::sleep_for(200ms);
+  job->meet();
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, 150ms);
+}
+
 }  // namespace
 }  // namespace zeroplan
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  zeroplan::MpiJob here;
-  zeroplan::job = &here;
+  const std::unique_ptr<zeroplan::MpiJob> here = zeroplan::start_mpi();
+  zeroplan::job = here.get();
   return RUN_ALL_TESTS();
 }

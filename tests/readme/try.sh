@@ -13,4 +13,4 @@ ln -s "$build/zeroplan" "$work/bin/zeroplan"
 cd "$source"
 HOME=$work/home PATH=$work/bin:$PATH bash -euo pipefail -x "$work/commands.sh"
 cd "$work/home/first-steps"
-for file in gpt2.onnx gpt2.zplan metrics.jsonl trace.json trained.onnx; do [ -s "$file" ]; done
+for file in gpt2.onnx gpt2.zplan metrics.jsonl trace.json trained.onnx processes.jsonl processes.json processes.onnx; do [ -s "$file" ]; done
