@@ -41,7 +41,7 @@ if wants asan; then
 fi
 if wants tsan; then
   export TSAN_OPTIONS=halt_on_error=1
-  stage "build tsan" build tsan "device_test comm_test exec_test e2e_test mpi_comm_test mpi_fault"
+  stage "build tsan" build tsan "device_test comm_test exec_test e2e_test precision_test mpi_comm_test mpi_fault"
   stage "test tsan" test_preset tsan -L tsan
 fi
 if wants release; then stage "build release" build release; fi
