@@ -11,7 +11,7 @@
 namespace zeroplan {
 namespace {
 
-constexpr int kSeeds = 12;
+constexpr int kSeeds = 8;
 constexpr unsigned kDelay = 400;  // microseconds before each operation of a stream, at most
 
 Plan mlp_plan() {
@@ -22,7 +22,7 @@ Plan mlp_plan() {
   return compile(model_folder("mlp") + "/model.onnx", options);
 }
 
-// The weights after two steps, or what the run failed with.
+// Losses and norms of two steps and the weights after them, or what the run failed with.
 std::string outcome(const Plan& plan, bool cuda_graph, uint64_t seed) {
   cuda_host::settings().seed = seed;
   cuda_host::settings().max_delay_us = kDelay;
@@ -33,7 +33,10 @@ std::string outcome(const Plan& plan, bool cuda_graph, uint64_t seed) {
   try {
     Executor executor(std::vector{std::make_shared<const Plan>(plan)}, open_weights(plan), options);
     const auto data = open_npy_folder(model_folder("mlp") + "/data", plan);
-    for (int64_t step = 0; step < 2; ++step) executor.train_step(*data, step * plan.header.batch, nullptr, scalars_of_step(step, 0.1));
+    for (int64_t step = 0; step < 2; ++step) {
+      const StepReport report = executor.train_step(*data, step * plan.header.batch, nullptr, scalars_of_step(step, 0.1));
+      bytes += fmt::format("{} {} ", report.loss, report.grad_norm);
+    }
     for (size_t i = 0; i < plan.parameters.size(); ++i) {
       const HostTensor weights = executor.weights(static_cast<int>(i));
       bytes.append(reinterpret_cast<const char*>(weights.data()), static_cast<size_t>(weights.bytes()));
