@@ -1,6 +1,6 @@
-"""Whole runs with --device cuda on the stand-in: losses against the golden ones in float64, and one set of bits for all ways to run.
+"""Whole runs with --device cuda on a GPU or the stand-in: losses against the golden ones in float64, and one set of bits for all ways to run.
 
-usage: run.py ZEROPLAN MODELS mlp|short|delays|gpt2|conv|bf16|matrix
+usage: run.py ZEROPLAN MODELS mlp|short|delays|gpt2|conv|bf16|matrix|corner
 """
 import hashlib
 import json
@@ -116,7 +116,7 @@ def bf16(start):
     runs.close()
 
 
-def matrix(start):
+def matrix(start, all_ranks=(1, 2, 4), stages=(0, 1, 2, 3)):
     """Every model, precision, number of ranks and stage, each with its line; goes on after a breach and names them all in the end."""
     breaches = []
     chosen = os.environ.get("ZEROPLAN_MODELS", " ".join(MODELS)).split()
@@ -124,8 +124,8 @@ def matrix(start):
     for name in chosen:
         for precision in TOLERANCE:
             runs, begin, state = start(name, precision), time.monotonic(), "one"
-            for n in (1, 2, 4):
-                for stage in range(4):
+            for n in all_ranks:
+                for stage in stages:
                     try:
                         runs.sweep(ranks=(n,), stages=(stage,))
                     except Breach as breach:
@@ -136,12 +136,17 @@ def matrix(start):
             print(f"{name:22} {precision:9} {len(runs.bits):4} {time.monotonic() - begin:8.1f} {runs.error:13.1e} {state:>5}", flush=True)
     if breaches:
         raise Breach("\n".join(breaches))
-    print(f"matrix: {len(chosen)} models, fp32 and bf16, ranks 1, 2 and 4, stages 0 to 3: no breach")
+    print(f"matrix: {len(chosen)} models, fp32 and bf16, ranks {list(all_ranks)}, stages {list(stages)}: no breach")
+
+
+def corner(start):
+    """The matrix at stage 3 with 1 and 2 ranks: for a GPU that is lent for minutes."""
+    matrix(start, (1, 2), (3,))
 
 
 def main():
     zeroplan, folder, part = sys.argv[1:]
-    parts = {"mlp": mlp, "short": short, "delays": delays, "gpt2": gpt2, "conv": conv, "bf16": bf16, "matrix": matrix}
+    parts = {"mlp": mlp, "short": short, "delays": delays, "gpt2": gpt2, "conv": conv, "bf16": bf16, "matrix": matrix, "corner": corner}
     with tempfile.TemporaryDirectory() as work:
         try:
             parts[part](lambda name, precision="fp32": Runs(zeroplan, pathlib.Path(folder), pathlib.Path(work), name, precision))
