@@ -2,13 +2,13 @@
 # What scripts/check.sh has no time for, on the CPU's stand-in for CUDA: every exported model in fp32 and bf16 with 1, 2 and 4 ranks at
 # each stage, its gradients, 200 runs with random delays of streams, every op case and mlp under ASan and UBSan, the streams and the
 # device's suites under TSan. Prints a table of what ran and ends with an error where anything failed. Some hours on two cores.
-#   ZEROPLAN_FULL_PARTS  some of: suites matrix golden delays asan tsan (default: all)
+#   ZEROPLAN_FULL_PARTS  some of: suites delays matrix golden asan tsan (default: all)
 #   ZEROPLAN_MODELS      models of the matrix (default: all)
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 source scripts/cache.sh
 bash scripts/setup.sh || exit 1
-parts=${ZEROPLAN_FULL_PARTS:-suites matrix golden delays asan tsan}
+parts=${ZEROPLAN_FULL_PARTS:-suites delays matrix golden asan tsan}
 table=()
 failed=0
 
@@ -43,9 +43,9 @@ tests() {
 
 run "build cuda-host" build cuda-host zeroplan cuda_kernels_test cuda_e2e_test cuda_device_test cuda_golden_test
 if wants suites; then run "suites on the stand-in" bash -c 'set -o pipefail; cd build-cuda-host && ctest -L cuda_host -j 2 --output-on-failure | tail -60'; fi
+if wants delays; then run "200 delayed runs" env ZEROPLAN_DELAYED_RUNS=200 python3 tests/cuda_runs/run.py build-cuda-host/zeroplan tests/models delays; fi
 if wants matrix; then run "matrix of exported models" python3 tests/cuda_runs/run.py build-cuda-host/zeroplan tests/models matrix; fi
 if wants golden; then run "golden losses and gradients" tests build-cuda-host/cuda_golden_test; fi
-if wants delays; then run "200 delayed runs" env ZEROPLAN_DELAYED_RUNS=200 python3 tests/cuda_runs/run.py build-cuda-host/zeroplan tests/models delays; fi
 if wants asan; then
   run "build cuda-host-asan" build cuda-host-asan zeroplan cuda_kernels_test cuda_device_test
   run "op cases, ASan and UBSan" tests build-cuda-host-asan/cuda_kernels_test

@@ -32,7 +32,7 @@ class Runs:
     def __init__(self, zeroplan, models, work, name, precision="fp32"):
         self.zeroplan, self.folder, self.work, self.name, self.precision = zeroplan, models / name, work, name, precision
         self.golden = json.loads((self.folder / "golden.json").read_text())
-        self.error, self.bits = 0.0, {}
+        self.error, self.bits, self.slowest = 0.0, {}, (0.0, "")
 
     def command(self, tag, options):
         golden, optimizer, loss = self.golden, self.golden["optimizer"], self.golden["loss"]
@@ -47,7 +47,9 @@ class Runs:
         return [str(part) for part in command]
 
     def train(self, tag, options, environment=None):
+        begin = time.monotonic()
         done = subprocess.run(self.command(tag, options), capture_output=True, text=True, env={**os.environ, **(environment or {})})
+        self.slowest = max(self.slowest, (time.monotonic() - begin, tag))
         if done.returncode != 0:
             raise Breach(f"{self.name} {self.precision} {tag}: exit status {done.returncode}\n{done.stderr[-2000:]}")
         losses = [json.loads(line)["loss"] for line in (self.work / f"{tag}.jsonl").read_text().splitlines()]
@@ -120,7 +122,7 @@ def matrix(start, all_ranks=(1, 2, 4), stages=(0, 1, 2, 3)):
     """Every model, precision, number of ranks and stage, each with its line; goes on after a breach and names them all in the end."""
     breaches = []
     chosen = os.environ.get("ZEROPLAN_MODELS", " ".join(MODELS)).split()
-    print(f"{'model':22} {'precision':9} {'runs':>4} {'seconds':>8} {'largest error':>13} {'bits':>5}", flush=True)
+    print(f"{'model':22} {'precision':9} {'runs':>4} {'seconds':>8} {'largest error':>13} {'bits':>5}  slowest run", flush=True)
     for name in chosen:
         for precision in TOLERANCE:
             runs, begin, state = start(name, precision), time.monotonic(), "one"
@@ -133,7 +135,8 @@ def matrix(start, all_ranks=(1, 2, 4), stages=(0, 1, 2, 3)):
             if len(set(runs.bits.values())) != 1:
                 state = str(len(set(runs.bits.values())))
                 breaches.append(f"{name} {precision}: sets of bits: {json.dumps(runs.bits, indent=1)}")
-            print(f"{name:22} {precision:9} {len(runs.bits):4} {time.monotonic() - begin:8.1f} {runs.error:13.1e} {state:>5}", flush=True)
+            print(f"{name:22} {precision:9} {len(runs.bits):4} {time.monotonic() - begin:8.1f} {runs.error:13.1e} {state:>5}"
+                  f"  {runs.slowest[0]:.1f} s: {runs.slowest[1]}", flush=True)
     if breaches:
         raise Breach("\n".join(breaches))
     print(f"matrix: {len(chosen)} models, fp32 and bf16, ranks {list(all_ranks)}, stages {list(stages)}: no breach")
