@@ -39,7 +39,7 @@ class Runs:
         command = [self.zeroplan, "train", self.folder / "model.onnx", "--device", "cuda", "--data", self.folder / "data", "--batch", golden["global_batch"],
                    "--steps", golden["steps"], "--optimizer", optimizer["kind"], "--lr", optimizer["lr"], "--weight-decay", optimizer["weight_decay"],
                    "--precision", self.precision, "--micro-batches", MICRO_BATCHES.get(self.name, 4), "--metrics", self.work / f"{tag}.jsonl",
-                   "--export", self.work / f"{tag}.onnx", *OPTIONS.get(self.name, []), *options]
+                   "--export", self.work / "out/trained.onnx", *OPTIONS.get(self.name, []), *options]
         if "momentum" in optimizer:
             command += ["--momentum", optimizer["momentum"]]
         if loss["kind"] == "softmax_cross_entropy":
@@ -48,6 +48,7 @@ class Runs:
 
     def train(self, tag, options, environment=None):
         begin = time.monotonic()
+        (self.work / "out").mkdir(exist_ok=True)
         done = subprocess.run(self.command(tag, options), capture_output=True, text=True, env={**os.environ, **(environment or {})})
         self.slowest = max(self.slowest, (time.monotonic() - begin, tag))
         if done.returncode != 0:
@@ -59,10 +60,10 @@ class Runs:
             if not error <= allowed:
                 raise Breach(f"{self.name} {self.precision} {tag}: loss {got} in step {step}, not {want}")
             self.error = max(self.error, error)
-        files = [self.work / f"{tag}.onnx", self.work / f"{tag}.onnx.data"]
-        self.bits[tag] = hashlib.sha256(b"".join(file.read_bytes() for file in files if file.exists())).hexdigest()
+        files = sorted((self.work / "out").iterdir())  # a folder of its own: the model names its data, which may not replace another's
+        self.bits[tag] = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
         for file in files:
-            file.unlink(missing_ok=True)
+            file.unlink()
 
     def sweep(self, ranks=(1, 2, 4), stages=(0, 1, 2, 3), graphs=("on",)):
         for n in ranks:
