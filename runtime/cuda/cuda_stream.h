@@ -56,6 +56,7 @@ class CudaStream : public Stream {
   void wait(Event& event) override;
   void synchronize() override;
   void* native() override { return stream_; }
+  const std::shared_ptr<StreamError>& error() const { return error_; }
   void begin_recording() override;
   std::unique_ptr<Recording> end_recording() override;
   void replay(Recording& recording) override;

@@ -1,5 +1,8 @@
 #include "runtime/cuda/sum_ranks.h"
 
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
 #include <algorithm>
 
 #include "kernels/cuda/errors.h"
@@ -17,10 +20,18 @@ __device__ void for_elements(int64_t elements, const Fn& fn) {
 }
 
 template <typename T>
+__device__ T widen(T x) {
+  return x;
+}
+__device__ float widen(__half x) { return __half2float(x); }
+__device__ float widen(__nv_bfloat16 x) { return __bfloat162float(x); }
+
+// accumulator [elements]; of_rank[r] [first + elements] of From, which is widened before it is added.
+template <typename T, typename From>
 __global__ void fold(T* accumulator, RankBuffers from, int64_t first, int64_t elements, int contributors, bool from_zero) {
   for_elements(elements, [&](int64_t i) {
     T sum = from_zero ? T(0) : accumulator[i];
-    for (int r = 0; r < contributors; ++r) sum = sum + static_cast<const T*>(from.of_rank[r])[first + i];
+    for (int r = 0; r < contributors; ++r) sum = sum + widen(static_cast<const From*>(from.of_rank[r])[first + i]);
     accumulator[i] = sum;
   });
 }
@@ -58,10 +69,13 @@ void visit_summable(DType dtype, const Fn& fn) {
 
 void enqueue_fold(cudaStream_t stream, void* accumulator, const RankBuffers& from, int64_t first, int64_t elements, DType dtype,
                   int contributors, bool from_zero) {
-  visit_summable(dtype, [&](auto zero) {
+  const auto enqueue_as = [&](auto zero, auto addend) {
     using T = decltype(zero);
-    enqueue(stream, elements, fold<T>, static_cast<T*>(accumulator), from, first, elements, contributors, from_zero);
-  });
+    enqueue(stream, elements, fold<T, decltype(addend)>, static_cast<T*>(accumulator), from, first, elements, contributors, from_zero);
+  };
+  if (dtype == DType::f16) return enqueue_as(float{}, __half{});
+  if (dtype == DType::bf16) return enqueue_as(float{}, __nv_bfloat16{});
+  visit_summable(dtype, [&](auto zero) { enqueue_as(zero, zero); });
 }
 
 void enqueue_sum_everywhere(cudaStream_t stream, const RankBuffers& data, int64_t first, int64_t elements, DType dtype) {

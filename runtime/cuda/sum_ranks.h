@@ -17,6 +17,7 @@ struct RankBuffers {
 };
 
 // accumulator[i] = ((accumulator[i], or +0 where from_zero) + of_rank[0][first + i]) + … over the first `contributors` ranks.
+// Ranks give elements of `dtype`, the accumulator is of wide_dtype(dtype).
 void enqueue_fold(cudaStream_t stream, void* accumulator, const RankBuffers& from, int64_t first, int64_t elements, DType dtype,
                   int contributors, bool from_zero);
 // of_rank[r][first + i] = sum over all ranks, for every r.

@@ -101,6 +101,7 @@ class Executor {
   std::vector<TraceEvent> take_trace();
   int64_t now_ns() const;       // by the clock of these events
   int64_t arena_bytes() const;  // per rank
+  const std::string& collectives() const;  // Backend::collectives
 
  private:
   struct Impl;

@@ -16,6 +16,10 @@ enum class ThreadOrder { Ascending, Descending, Shuffled };
 // Change fields only while no stream has work.
 struct Settings {
   int device_count = 1;
+  int other_card = -1;      // this device has another name than the others
+  bool peer_access = true;  // devices reach each other's memory
+  int driver_version = 0;   // 0: that of the runtime
+  int nccl_version = 0;     // 0: that of the headers
   std::size_t device_memory = std::size_t{1} << 30;  // bytes per device
   std::uint64_t seed = 1;                            // drives every shuffle and delay below
   bool shuffle_blocks = true;
