@@ -119,15 +119,15 @@ class Columns {
     CudaContext& context = context_of(args_);
     const bool by_image = images >= s_.groups;
     const auto form = [&](const Matrices& x) { return ProductMatrix{x.transposed, x.ld, by_image ? x.image : x.group, 0}; };
-    ProductProblem p = {m, n, k, by_image ? images : s_.groups, form(a), form(b), form(y), dtype_, y.dtype, cut_.product_bytes};
+    ProductProblem p = {m, n, k, by_image ? images : s_.groups, form(a), form(b), form(y), dtype_, y.dtype};
+    p.workspace_bytes = cut_.product_bytes;
     for (int64_t i = 0; i < (by_image ? s_.groups : images); ++i) {
       const int64_t image = by_image ? 0 : i, group = by_image ? i : 0;
-      const void *from_a = a.at(image, group), *from_b = b.at(image, group);
-      void* to = y.at(image, group);
-      p.a.alignment = alignment_of(from_a);
-      p.b.alignment = alignment_of(from_b);
-      p.y.alignment = alignment_of(to);
-      context.products().run(p, from_a, from_b, to, part(cut_.total() - cut_.product_bytes), context.stream());
+      const ProductData data = {a.at(image, group), b.at(image, group), nullptr, nullptr, y.at(image, group)};
+      p.a.alignment = alignment_of(data.a);
+      p.b.alignment = alignment_of(data.b);
+      p.y.alignment = alignment_of(data.y);
+      context.products().run(p, data, part(cut_.total() - cut_.product_bytes), context.stream());
     }
   }
 
