@@ -16,10 +16,6 @@ enum class ThreadOrder { Ascending, Descending, Shuffled };
 // Change fields only while no stream has work.
 struct Settings {
   int device_count = 1;
-  int other_card = -1;      // this device has another name than the others
-  bool peer_access = true;  // devices reach each other's memory
-  int driver_version = 0;   // 0: that of the runtime
-  int nccl_version = 0;     // 0: that of the headers
   std::size_t device_memory = std::size_t{1} << 30;  // bytes per device
   std::uint64_t seed = 1;                            // drives every shuffle and delay below
   bool shuffle_blocks = true;
@@ -35,6 +31,10 @@ struct Settings {
   bool check_pointers = true;         // kernel pointer arguments must be device-reachable
   bool guard_memory = false;          // host access to device memory traps (needs pkeys)
   bool print_faults = true;
+  int other_card = -1;                // this device has another name than the others
+  bool peer_access = true;            // devices reach each other's memory
+  int driver_version = 0;             // 0: that of the runtime
+  int nccl_version = 0;               // 0: that of the headers
 };
 
 Settings& settings();
