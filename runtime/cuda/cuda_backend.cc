@@ -115,14 +115,15 @@ Backend make_cuda_process_backend(const Plan& plan, std::chrono::milliseconds de
   Backend backend{.kernel_of = cuda_kernel, .new_context = new_context};
   backend.collectives = nccl_line(plan);
   backend.ranks.push_back({job.rank, device, nullptr, nullptr});
-  connect_by_nccl(plan,
-                  {.size = job.size,
-                   .ranks = {job.rank},
-                   .devices = {device},
-                   .deadline = deadline,
-                   .mode = plan.header.reduce,
-                   .check_peers = job.check_peers},
-                  [&] { return job.broadcast(job.rank == 0 ? new_nccl_id() : ""); }, backend);
+  connect_by_nccl(
+      plan,
+      {.size = job.size,
+       .ranks = {job.rank},
+       .devices = {device},
+       .deadline = deadline,
+       .mode = plan.header.reduce,
+       .check_peers = job.check_peers},
+      [&] { return job.broadcast(job.rank == 0 ? new_nccl_id() : ""); }, backend);
   return backend;
 }
 

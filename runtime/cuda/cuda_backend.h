@@ -19,10 +19,10 @@ Backend make_cuda_backend(const Plan& plan, std::chrono::milliseconds deadline);
 // This process as one rank of a job, and how the processes talk before NCCL connects them: all make the same calls.
 struct CudaJob {
   int rank = 0, size = 1;
-  int local_rank = 0;                                                    // among the processes of this machine: the number of its GPU
-  std::function<std::string(const std::string& bytes)> broadcast;        // what rank 0 gave
-  std::function<std::vector<std::string>(const std::string&)> gather;    // on rank 0, by rank; empty on the others
-  std::function<void()> check_peers;                                     // as NcclSetup has it
+  int local_rank = 0;                                                  // among the processes of this machine: the number of its GPU
+  std::function<std::string(const std::string& bytes)> broadcast;      // what rank 0 gave
+  std::function<std::vector<std::string>(const std::string&)> gather;  // on rank 0, by rank; empty on the others
+  std::function<void()> check_peers;                                   // as NcclSetup has it
 };
 
 // One rank of the plan, on a GPU of its own. Throws Error as the former; all processes alike where it is about several of them.

@@ -28,9 +28,10 @@ void connect_gpus(int count) {
       int reachable = 0;
       check_cuda(cudaDeviceCanAccessPeer(&reachable, a, b), "cudaDeviceCanAccessPeer");
       if (reachable == 0)
-        throw Error(fmt::format("GPU {} cannot reach the memory of GPU {}, which ranks that share GPUs need; give each rank a GPU of its own, "
-                                "or let all share one by CUDA_VISIBLE_DEVICES",
-                                a, b));
+        throw Error(
+            fmt::format("GPU {} cannot reach the memory of GPU {}, which ranks that share GPUs need; give each rank a GPU of its own, "
+                        "or let all share one by CUDA_VISIBLE_DEVICES",
+                        a, b));
       check_cuda(cudaSetDevice(a), "cudaSetDevice");
       const cudaError_t status = cudaDeviceEnablePeerAccess(b, 0);
       if (status == cudaErrorPeerAccessAlreadyEnabled)
@@ -43,9 +44,10 @@ void connect_gpus(int count) {
 void require_alike(const std::vector<std::string>& cards) {
   for (size_t i = 1; i < cards.size(); ++i)
     if (cards[i] != cards[0])
-      throw Error(fmt::format("the GPUs differ: GPU 0 is {}, GPU {} is {}; all ranks must compute the same bits. Choose equal ones by "
-                              "CUDA_VISIBLE_DEVICES",
-                              cards[0], i, cards[i]));
+      throw Error(
+          fmt::format("the GPUs differ: GPU 0 is {}, GPU {} is {}; all ranks must compute the same bits. Choose equal ones by "
+                      "CUDA_VISIBLE_DEVICES",
+                      cards[0], i, cards[i]));
 }
 
 void require_memory(const Plan& plan, Device& device, int index, int ranks, int64_t receive_bytes) {
@@ -84,9 +86,10 @@ GpuOfRank unpacked(const std::string& text) {
 int gpu_of(int local_rank, int seen) {
   if (local_rank < seen) return local_rank;
   if (seen == 1) return 0;
-  throw Error(fmt::format("this is process {} of its machine, counted from 0, and sees {}: each rank that is a process needs a GPU of its "
-                          "own. Start at most {} processes on a machine, or one, whose ranks are threads and share the GPUs (--ranks)",
-                          local_rank, counted(seen, "GPU"), seen));
+  throw Error(
+      fmt::format("this is process {} of its machine, counted from 0, and sees {}: each rank that is a process needs a GPU of its "
+                  "own. Start at most {} processes on a machine, or one, whose ranks are threads and share the GPUs (--ranks)",
+                  local_rank, counted(seen, "GPU"), seen));
 }
 
 std::string trouble_of(const std::vector<GpuOfRank>& by_rank) {
@@ -97,14 +100,16 @@ std::string trouble_of(const std::vector<GpuOfRank>& by_rank) {
     if (!fresh) {
       size_t here = 0;
       for (const GpuOfRank& other : by_rank) here += other.machine == gpu.machine;
-      return fmt::format("ranks {} and {} have the same GPU of {}, where {} run and see {}: each rank that is a process needs a GPU of its own. "
-                         "Start at most as many processes there, or one, whose ranks are threads and share the GPU (--ranks)",
-                         owner->second, r, gpu.machine, counted(static_cast<int64_t>(here), "rank"), counted(gpu.seen, "GPU"));
+      return fmt::format(
+          "ranks {} and {} have the same GPU of {}, where {} run and see {}: each rank that is a process needs a GPU of its own. "
+          "Start at most as many processes there, or one, whose ranks are threads and share the GPU (--ranks)",
+          owner->second, r, gpu.machine, counted(static_cast<int64_t>(here), "rank"), counted(gpu.seen, "GPU"));
     }
     if (gpu.card != by_rank[0].card)
-      return fmt::format("the GPUs differ: rank 0 has {} in {}, rank {} has {} in {}; all ranks must compute the same bits. Start the job on "
-                         "machines with equal ones",
-                         by_rank[0].card, by_rank[0].machine, r, gpu.card, gpu.machine);
+      return fmt::format(
+          "the GPUs differ: rank 0 has {} in {}, rank {} has {} in {}; all ranks must compute the same bits. Start the job on "
+          "machines with equal ones",
+          by_rank[0].card, by_rank[0].machine, r, gpu.card, gpu.machine);
   }
   return "";
 }

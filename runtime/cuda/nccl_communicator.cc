@@ -65,9 +65,8 @@ class NcclCommunicator : public QueuedCommunicator {
   char* word() const { return received(received_->bytes() - kSlotAlignment); }
 
   void gather(const void* from, void* to, int64_t bytes, const CollectiveCall& call) {
-    rank_->call("ncclAllGather", [&](ncclComm_t comm) {
-      return ncclAllGather(from, to, static_cast<size_t>(bytes), ncclInt8, comm, stream_of(call));
-    });
+    rank_->call("ncclAllGather",
+                [&](ncclComm_t comm) { return ncclAllGather(from, to, static_cast<size_t>(bytes), ncclInt8, comm, stream_of(call)); });
   }
 
   void broadcast_from(const CollectiveCall& call) {
@@ -77,9 +76,8 @@ class NcclCommunicator : public QueuedCommunicator {
   }
 
   void meet_all(const CollectiveCall& call) {
-    rank_->call("ncclAllReduce", [&](ncclComm_t comm) {
-      return ncclAllReduce(word(), word(), 1, ncclInt32, ncclSum, comm, stream_of(call));
-    });
+    rank_->call("ncclAllReduce",
+                [&](ncclComm_t comm) { return ncclAllReduce(word(), word(), 1, ncclInt32, ncclSum, comm, stream_of(call)); });
   }
 
   // Parts [first, first + n) of all shards, each to the rank that adds it up.
@@ -95,8 +93,7 @@ class NcclCommunicator : public QueuedCommunicator {
         const int to = (rank() + k) % size(), from = (rank() + size() - k) % size();
         const auto bytes = static_cast<size_t>(n * width);
         if (from < call.contributors) add(ncclRecv(received(from * slot_), bytes, ncclInt8, from, comm, stream_of(call)));
-        if (rank() < call.contributors)
-          add(ncclSend(full + (to * call.count + first) * width, bytes, ncclInt8, to, comm, stream_of(call)));
+        if (rank() < call.contributors) add(ncclSend(full + (to * call.count + first) * width, bytes, ncclInt8, to, comm, stream_of(call)));
       }
       const ncclResult_t end = ncclGroupEnd();
       return status == ncclSuccess ? end : status;
@@ -126,7 +123,8 @@ class NcclCommunicator : public QueuedCommunicator {
       return ncclReduceScatter(call.data, received(0), static_cast<size_t>(call.count), nccl_type(call.dtype), ncclSum, comm,
                                stream_of(call));
     });
-    fold(call, call.own, call.count, 0, 1, [&](int) -> void* { return received(0); }, call.fold == Fold::from_zero);
+    fold(
+        call, call.own, call.count, 0, 1, [&](int) -> void* { return received(0); }, call.fold == Fold::from_zero);
   }
 
   // Each rank has all parts, and adds them up in the same order.
@@ -138,7 +136,8 @@ class NcclCommunicator : public QueuedCommunicator {
       char* own = static_cast<char*>(call.data) + first * width;
       gather(own, received(0), n * width, call);
       call.stream->copy(own, received(0), n * width);
-      fold(call, own, n, 1, size(), [&](int r) -> void* { return received(r * n * width); }, false);
+      fold(
+          call, own, n, 1, size(), [&](int r) -> void* { return received(r * n * width); }, false);
     }
   }
 
@@ -168,9 +167,10 @@ std::string nccl_version() {
   int version = 0;
   check_nccl(ncclGetVersion(&version), "ncclGetVersion");
   if (version < kOldest)
-    throw Error(fmt::format("the NCCL library is version {}, this program needs {} or later; install a newer one, or let the ranks share one "
-                            "GPU",
-                            version_text(version), version_text(kOldest)));
+    throw Error(
+        fmt::format("the NCCL library is version {}, this program needs {} or later; install a newer one, or let the ranks share one "
+                    "GPU",
+                    version_text(version), version_text(kOldest)));
   return version_text(version);
 }
 

@@ -85,7 +85,7 @@ struct PlanHeader {
   int max_live_units = 2;  // gathered units live at once, at most
   std::string device = "cpu";
   ReduceMode reduce = ReduceMode::ordered;  // fast: with device cuda alone
-  std::string loss;  // description
+  std::string loss;                         // description
   std::string cost_source;
   std::vector<std::pair<std::string, std::string>> options;  // effective value of every compile option, by name
 };

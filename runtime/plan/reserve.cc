@@ -77,6 +77,18 @@ int64_t receive_bytes(const Plan& plan, StreamKind stream) {
   return plan.header.reduce == ReduceMode::fast ? std::max(slots, largest_part(plan, stream)) : slots;
 }
 
+int64_t reduced_part_bytes(const Plan& plan) {
+  int64_t bytes = 0;
+  for (const PlanProgram& program : plan.programs) {
+    const bool micro_step = program.program == Program::micro_step;
+    if (!micro_step && program.program != Program::update) continue;
+    const int64_t times = micro_step ? ceil_div(plan.header.micro_batches, plan.header.ranks) : 1;
+    for (const Step& step : program.steps)
+      if (step.kind == StepKind::reduce_scatter) bytes = checked_add(bytes, checked_mul(part_bytes(plan, step), times));
+  }
+  return bytes;
+}
+
 Reserve find_reserve(const Plan& plan, Hosting hosting) {
   Reserve reserve;
   int64_t steps = 0;

@@ -34,4 +34,7 @@ int64_t message_slot_bytes(const Plan& plan, StreamKind stream);
 // What a communicator between GPUs keeps: such a slot for each rank and, where reductions are fast, a rank's whole part at least.
 int64_t receive_bytes(const Plan& plan, StreamKind stream);
 
+// Sum over the reduce_scatters of an optimizer step to which all ranks contribute: what one rank sends to each other.
+int64_t reduced_part_bytes(const Plan& plan);
+
 }  // namespace zeroplan

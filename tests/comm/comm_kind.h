@@ -17,8 +17,8 @@ struct CommKind {
   std::string name;
   Devices (*devices)(int ranks);
   std::vector<std::unique_ptr<Communicator>> (*make)(const Devices& devices, std::chrono::milliseconds deadline);
-  int calls = 5000;      // that are issued without a wait in between
-  bool ordered = true;   // sums have the order of the ranks, to the last bit
+  int calls = 5000;     // that are issued without a wait in between
+  bool ordered = true;  // sums have the order of the ranks, to the last bit
 };
 const std::vector<CommKind>& comm_kinds();
 

@@ -1,6 +1,6 @@
 """Whole runs with --device cuda on the stand-in: losses against the golden ones in float64, and one set of bits for all ways to run.
 
-usage: run.py ZEROPLAN MODELS mlp|delays|gpt2
+usage: run.py ZEROPLAN MODELS mlp|nccl|delays|gpt2
 """
 import hashlib
 import json
@@ -43,6 +43,18 @@ def mlp(zeroplan, folder, work):
         for ranks in (1, 2, 4) for stage in range(4) for graph in ("on", "off") for tag in [f"{ranks}-{stage}-{graph}"]})
 
 
+def nccl(zeroplan, folder, work):
+    """Ranks with a GPU each reduce by NCCL: ordered, the bits of any other way; fast, close to them and the same each time."""
+    gpus = {"CUDA_HOST_DEVICE_COUNT": "4"}
+    run = lambda tag, options, environment=None: train(zeroplan, folder, "mlp", work, tag, ["--micro-batches", 4, *options], environment)
+    results = {f"{ranks}-{stage}": run(f"{ranks}-{stage}", ["--ranks", ranks, "--stage", stage], gpus) for ranks in (2, 4) for stage in range(4)}
+    one_set_of_bits("mlp by NCCL", {"alone": run("alone", ["--ranks", 1]), "one GPU": run("one", ["--ranks", 2]), **results})
+    fast = {i: run(f"fast-{i}", ["--ranks", 4, "--reduce", "fast"], gpus) for i in range(2)}  # losses within the tolerance
+    one_set_of_bits("mlp by NCCL, fast", fast)
+    gpt2 = lambda tag, ranks, environment=None: train(zeroplan, folder, "gpt2_nano_dynamo", work, tag, ["--micro-batches", 2, "--ranks", ranks], environment)
+    one_set_of_bits("gpt2_nano_dynamo by NCCL", {"alone": gpt2("g1", 1), "two GPUs": gpt2("g2", 2, gpus)})
+
+
 def delays(zeroplan, folder, work):
     runs = int(os.environ.get("ZEROPLAN_DELAYED_RUNS", DELAYED_RUNS))
     one_set_of_bits("mlp with random delays of streams", {
@@ -58,7 +70,7 @@ def gpt2(zeroplan, folder, work):
 def main():
     zeroplan, folder, part = sys.argv[1:]
     with tempfile.TemporaryDirectory() as work:
-        {"mlp": mlp, "delays": delays, "gpt2": gpt2}[part](zeroplan, pathlib.Path(folder), pathlib.Path(work))
+        {"mlp": mlp, "nccl": nccl, "delays": delays, "gpt2": gpt2}[part](zeroplan, pathlib.Path(folder), pathlib.Path(work))
 
 
 main()
