@@ -34,13 +34,13 @@ class NcclCommunicator : public QueuedCommunicator {
         slot_(std::max(setup.receive_bytes / setup.size / kSlotAlignment, int64_t{1}) * kSlotAlignment) {
     rank_->device().use();
     received_ = rank_->device().alloc(std::max(setup.receive_bytes, slot_ * setup.size) + kSlotAlignment);
-    shared_ = rank_->share(rank_, received_->data(), received_->bytes());
+    shared_ = rank_->share(received_->data(), received_->bytes());
   }
 
   int rank() const override { return rank_->rank(); }
   int size() const override { return group_->total(); }
   void abort(const std::string& reason) override { group_->abort(reason); }
-  std::shared_ptr<void> share(void* data, int64_t bytes) override { return rank_->share(rank_, data, bytes); }
+  std::shared_ptr<void> share(void* data, int64_t bytes) override { return rank_->share(data, bytes); }
   void watch(std::function<void(std::exception_ptr)> failed) override { group_->tell(local_, std::move(failed)); }
 
  private:

@@ -66,10 +66,10 @@ void NcclRank::settle(const char* name, ncclResult_t status) {
   fail(name, status, comm_);
 }
 
-std::shared_ptr<void> NcclRank::share(std::shared_ptr<NcclRank> self, void* data, int64_t bytes) {
+std::shared_ptr<void> NcclRank::share(void* data, int64_t bytes) {
   void* handle = nullptr;
   call("ncclCommRegister", [&](ncclComm_t comm) { return ncclCommRegister(comm, data, static_cast<size_t>(bytes), &handle); });
-  return {handle, [self = std::move(self)](void* h) {
+  return {handle, [self = shared_from_this()](void* h) {
             const std::lock_guard lock(self->mutex_);
             if (h != nullptr && !self->ended_) ncclCommDeregister(self->comm_, h);
           }};
@@ -82,6 +82,10 @@ void NcclRank::begin(const CollectiveCall& call) {
     require_live();
     forget_done();
     if (issued_ - done_ == kPending) continue;
+    if (stream_ != stream.error())
+      stream.check_by([self = weak_from_this()] {
+        if (const auto rank = self.lock()) rank->check();
+      });
     stream_ = stream.error();
     Pending& p = at(issued_);
     p.call = call;
@@ -107,13 +111,23 @@ bool NcclRank::pending() {
   return done_ < issued_;
 }
 
-std::optional<NcclRank::Late> NcclRank::look() {
-  const std::lock_guard lock(mutex_);
-  if (ended_ || done_ == issued_) return std::nullopt;
+void NcclRank::require_well(const CollectiveCall& call) {
   ncclResult_t status = ncclSuccess;
   const ncclResult_t asked = ncclCommGetAsyncError(comm_, &status);
   if (asked != ncclSuccess) fail("ncclCommGetAsyncError", asked, comm_);
-  if (status != ncclSuccess && status != ncclInProgress) fail(fmt::format("{} by NCCL", describe(at(done_).call)).c_str(), status, comm_);
+  if (status != ncclSuccess && status != ncclInProgress) fail(fmt::format("{} by NCCL", describe(call)).c_str(), status, comm_);
+}
+
+// NCCL may end an operation that has failed.
+void NcclRank::check() {
+  const std::lock_guard lock(mutex_);
+  if (!ended_ && issued_ > 0) require_well(at(issued_ - 1).call);
+}
+
+std::optional<NcclRank::Late> NcclRank::look() {
+  const std::lock_guard lock(mutex_);
+  if (ended_ || done_ == issued_) return std::nullopt;
+  require_well(at(done_).call);
   forget_done();
   if (done_ == issued_) return std::nullopt;
   Pending& p = at(done_);

@@ -17,7 +17,7 @@ namespace zeroplan {
 void check_nccl(ncclResult_t status, const char* call);
 
 // NCCL is called with one lock held, so that nothing uses what abort has freed. Safe from any thread.
-class NcclRank {
+class NcclRank : public std::enable_shared_from_this<NcclRank> {
  public:
   NcclRank(int rank, std::shared_ptr<Device> device, LocalGroup& group, std::chrono::milliseconds deadline);
   ~NcclRank();  // after finish() or end()
@@ -35,7 +35,7 @@ class NcclRank {
     settle(name, locked(issue));
   }
   void settle(const char* name, ncclResult_t status);
-  std::shared_ptr<void> share(std::shared_ptr<NcclRank> self, void* data, int64_t bytes);
+  std::shared_ptr<void> share(void* data, int64_t bytes);
 
   // Around the issuing of an operation, which then is pending until its stream is through with it.
   void begin(const CollectiveCall& call);
@@ -48,6 +48,7 @@ class NcclRank {
   // Forgets what is done. Returns the operation that the stream has stood at for the deadline; throws Error where NCCL or the device has
   // failed.
   std::optional<Late> look();
+  void check();  // throws Error where NCCL has failed
   bool pending();
   bool has_come_to(uint64_t number);  // the stream, to its operation of that number
 
@@ -72,6 +73,7 @@ class NcclRank {
     return issue(comm_);
   }
   void require_live();
+  void require_well(const CollectiveCall& call);
   Pending& at(uint64_t number) { return pending_[number % kPending]; }
   void forget_done();
 
