@@ -2,7 +2,8 @@
 # The test command: builds and tests the release, asan and tsan presets, tries the installed package and the README's commands, runs
 # ONNX's suites forward and checks their gradients, trains files from PyPI, checks style.
 # Prints minutes per stage. ZEROPLAN_CHECK_STAGES chooses some of: style asan tsan demo release (default), cuda.
-# Stage cuda: the kernels on the CPU's stand-in for CUDA with their tests, and the real build by nvcc, which nothing here can run.
+# Stage cuda: the kernels on the CPU's stand-in for CUDA with their tests, some of them under sanitizers, and the real build by nvcc, which
+# nothing here can run. scripts/check_full.sh has what takes longer.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$here"
@@ -41,17 +42,42 @@ if wants asan; then
 fi
 if wants tsan; then
   export TSAN_OPTIONS=halt_on_error=1
-  stage "build tsan" build tsan "device_test comm_test exec_test e2e_test mpi_comm_test mpi_fault"
+  stage "build tsan" build tsan "device_test comm_test exec_test e2e_test precision_test mpi_comm_test mpi_fault"
   stage "test tsan" test_preset tsan -L tsan
 fi
 if wants release; then stage "build release" build release; fi
 if wants demo; then stage demo bash scripts/demo.sh "$demo"; fi
 cuda_host_targets() { ninja -C build-cuda-host -t targets all | grep -oE '^cuda_[a-z_]*_test:' | tr -d : | tr '\n' ' '; }
+# One op case of each family of kernels; scripts/check_full.sh runs all.
+case_of_each_family() {
+  local name filter=
+  for name in gelu_exact cast_to_i64 add_outer modulo_i64 pow where_broadcast elementwise_everything reduce_sum_middle reduce_prod_rows \
+    concat_last slice_grad gather_grad_shared dropout_grad matmul_bias_and_added softmax_grad layer_norm_grad rms_norm_grad cross_entropy_grad \
+    attention_mask attention_grad_causal arg_max_columns top_k_ties scatter_mul_batch cumsum_columns conv_channels conv_grad_weight_groups \
+    conv_grad_input_depthwise max_pool average_pool_grad batch_norm_grad; do filter+="*CudaCase.*/$name:"; done
+  echo "$filter*Optimizer*:*TrainingStep*:*LossScale*:*Master*"
+}
+# sanitized PRESET PROGRAM…: test programs with their options, and short runs of mlp.
+sanitized() {
+  local folder program
+  folder=$(preset_folder "$1")
+  shift
+  for program in "$@"; do
+    # shellcheck disable=SC2086
+    (cd "$folder" && TSAN_OPTIONS=halt_on_error=1 ./$program --gtest_brief=1 >"$log" 2>&1) || { tail -150 "$log"; exit 1; }
+    tail -1 "$log"
+  done
+  TSAN_OPTIONS=halt_on_error=1 python3 tests/cuda_runs/run.py "$folder/zeroplan" tests/models short
+}
 cuda_toolkit() { command -v nvcc >/dev/null || [ -x "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" ]; }
 if wants cuda && cuda_toolkit; then
   cmake --preset cuda-host >"$log" 2>&1
   stage "build cuda-host" build cuda-host "zeroplan $(cuda_host_targets)"
   stage "test cuda-host" test_preset cuda-host -L cuda_host
+  stage "build cuda-host-asan" build cuda-host-asan "zeroplan cuda_device_test cuda_kernels_test"
+  stage "test cuda-host-asan" sanitized cuda-host-asan cuda_device_test "cuda_kernels_test --gtest_filter=$(case_of_each_family)"
+  stage "build cuda-host-tsan" build cuda-host-tsan "zeroplan cuda_device_test"
+  stage "test cuda-host-tsan" sanitized cuda-host-tsan cuda_device_test
   stage "build cuda" build cuda zeroplan
   echo "cuda: built for sm ${ZEROPLAN_CUDA_ARCHITECTURES:-80, 90 and 100}: $(build-cuda/zeroplan --version)"
 elif wants cuda; then

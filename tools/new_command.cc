@@ -20,7 +20,10 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
 }
 
 void run(const CLI::App& command, const NewOptions& options) {
-  if (const std::vector<std::string> zeros = given_as_zero(command, {"--context", "--batch"}); !zeros.empty()) throw Error(zeros[0]);
+  if (const std::vector<std::string> zeros = given_as_zero(command, {"--layers", "--context", "--batch"}); !zeros.empty())
+    throw Error(zeros[0]);
+  if (options.layers < 0 || options.layers > 1024) throw Error(fmt::format("--layers {}: must be from 1 to 1024", options.layers));
+  if (options.layers > 0 && options.size == "mlp") throw Error("--layers: the layers of mlp are fixed");
   if (options.context < 0 || options.context > (1 << 20))
     throw Error(fmt::format("--context {}: must be from 1 to {}", options.context, 1 << 20));
   if (options.batch < 0 || options.batch > (1 << 20)) throw Error(fmt::format("--batch {}: must be from 1 to {}", options.batch, 1 << 20));
@@ -46,6 +49,7 @@ void add_new_command(CLI::App& app) {
   auto options = std::make_shared<NewOptions>();  // shared with the callback, which outlives this function
   command->add_option("size", options->size, "mlp, gpt2-nano, gpt2-mini, gpt2-124m, gpt2-1558m, llama-nano or llama-1b")->required();
   command->add_option("-o,--output", options->output, "model.onnx")->required();
+  command->add_option("--layers", options->layers, "of GPT-2 and LLaMA; default the size's own");
   command->add_option("--context", options->context, "tokens per sample; default the size's own");
   command->add_option("--batch", options->batch, "fixed batch; default symbolic");
   command->add_option("--seed", options->seed, "of the weights")->capture_default_str();

@@ -52,8 +52,9 @@ void clip_factor_kernel(const KernelArgs& args) {
   auto* limbs = static_cast<int64_t*>(args.outputs[1].data);
   auto* report = static_cast<double*>(args.outputs[0].data);
   if (args.output_count == 2) return fold_norm(limbs, args.scalars->clip, report);
-  fold_scaled_norm(limbs, args.outputs[3].dims[0] - 1, args.scalars->clip, report, static_cast<float*>(args.outputs[2].data),
-                   static_cast<int64_t*>(args.outputs[3].data));
+  auto* overflows = static_cast<int64_t*>(args.outputs[3].data);
+  for (int64_t p = 0; p < args.outputs[3].dims[0] - 1; ++p) take_overflow(limbs, overflows, p);
+  fold_scaled_norm(limbs, args.scalars->clip, report, static_cast<float*>(args.outputs[2].data), &overflows[0]);
 }
 
 }  // namespace zeroplan::ZP_KERNEL_NAMESPACE

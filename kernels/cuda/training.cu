@@ -33,20 +33,30 @@ __global__ void fill_padding(UnitArgs unit, T* buffer) {
   }
 }
 
-// metrics [2V + 2], report [kReportFields]
-__global__ void fold_metrics(double* metrics, int64_t micro_batches, bool divided, double* report) {
-  fold_window(metrics, micro_batches, divided, report);
+// metrics [2V + 2], report [kReportFields]; scale [] or null
+__global__ void fold_metrics(double* metrics, int64_t micro_batches, bool divided, double* report, const float* scale) {
+  fold_window(metrics, micro_batches, divided, report, scale != nullptr ? *scale : 1);
 }
 
-// limbs [kNormLimbs], report [kReportFields]. One block; thread 0 counts in shared memory.
-__global__ void clip_factor(int64_t* limbs, const RunScalars* run, double* report) {
+// scale [], overflows [1 + parameters]; null and 0 without a loss scale.
+struct LossScale {
+  float* scale;
+  int64_t* overflows;
+  int64_t parameters;
+};
+
+// limbs [kNormLimbs + parameters], report [kReportFields]. One block; thread 0 counts in shared memory.
+__global__ void clip_factor(int64_t* limbs, const RunScalars* run, double* report, LossScale loss) {
   __shared__ int64_t own[kNormLimbs];
   for (int i = static_cast<int>(threadIdx.x); i < kNormLimbs; i += static_cast<int>(blockDim.x)) {
     own[i] = limbs[i];
     limbs[i] = 0;
   }
+  for (int64_t p = threadIdx.x; p < loss.parameters; p += blockDim.x) take_overflow(limbs, loss.overflows, p);
   __syncthreads();
-  if (threadIdx.x == 0) fold_norm(own, run->clip, report);
+  if (threadIdx.x != 0) return;
+  if (loss.scale == nullptr) return fold_norm(own, run->clip, report);
+  fold_scaled_norm(own, run->clip, report, loss.scale, &loss.overflows[0]);
 }
 
 }  // namespace
@@ -66,16 +76,18 @@ void fill_padding_kernel(const KernelArgs& args) {
   });
 }
 
-// metrics, report → report', metrics' zeroed
+// metrics, report, loss scale (optional) → report', metrics' zeroed
 void fold_metrics_kernel(const KernelArgs& args) {
   const TensorView &report = args.outputs[0], &metrics = args.outputs[1];
   launch(args, 1, 1, 0, fold_metrics, metrics.as<double>(), (metrics.dims[0] - 2) / 2, args.attributes->get_int(Attr::value, 0) == 1,
-         report.as<double>());
+         report.as<double>(), args.input_count > 2 ? args.inputs[2].as<float>() : nullptr);
 }
 
-// limbs, report → report', limbs' zeroed
+// limbs, report → report', limbs' zeroed; with a loss scale also scale, overflows → scale', overflows'
 void clip_factor_kernel(const KernelArgs& args) {
-  launch(args, 1, kBlock, 0, clip_factor, args.outputs[1].as<int64_t>(), args.scalars, args.outputs[0].as<double>());
+  LossScale loss = {};
+  if (args.output_count > 2) loss = {args.outputs[2].as<float>(), args.outputs[3].as<int64_t>(), args.outputs[3].dims[0] - 1};
+  launch(args, 1, kBlock, 0, clip_factor, args.outputs[1].as<int64_t>(), args.scalars, args.outputs[0].as<double>(), loss);
 }
 
 }  // namespace zeroplan::kernels_cuda

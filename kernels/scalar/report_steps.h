@@ -44,23 +44,25 @@ ZP_DEVICE void fold_norm(int64_t* limbs, double clip, double* report) {
   for (int i = 0; i < kNormLimbs; ++i) limbs[i] = 0;
 }
 
-// fold_norm of gradients with a loss scale, of which `limbs` counts the blocks that are not finite for each parameter: then the step is
-// skipped and the scale smaller, and after enough steps without it larger. Layout of overflows in runtime/plan/report.h.
-ZP_DEVICE void fold_scaled_norm(int64_t* limbs, int64_t parameters, double clip, double* report, float* scale, int64_t* overflows) {
+// The parameter's blocks that are not finite, from where grad_norm counts them to where the report is made from.
+ZP_DEVICE void take_overflow(int64_t* limbs, int64_t* overflows, int64_t parameter) {
+  overflows[1 + parameter] = limbs[kNormLimbs + parameter];
+  limbs[kNormLimbs + parameter] = 0;
+}
+
+// fold_norm of gradients with a loss scale: where they are not finite the step is skipped and the scale smaller, and after enough steps
+// in a row without it larger.
+ZP_DEVICE void fold_scaled_norm(int64_t* limbs, double clip, double* report, float* scale, int64_t* steps_in_a_row) {
   const bool scale_is_to_blame = report[kReportFinite] != 0 && *scale >= kLossScaleLeast, counts = report[kReportSkip] == 0;
   fold_norm(limbs, clip, report);
-  for (int64_t p = 0; p < parameters; ++p) {
-    overflows[1 + p] = limbs[kNormLimbs + p];
-    limbs[kNormLimbs + p] = 0;
-  }
   if (is_finite(report[kReportNorm])) {
-    if (counts && ++overflows[0] == kLossScaleInterval) {
+    if (counts && ++*steps_in_a_row == kLossScaleInterval) {
       *scale *= kLossScaleGrowth;
-      overflows[0] = 0;
+      *steps_in_a_row = 0;
     }
     return;
   }
-  overflows[0] = 0;
+  *steps_in_a_row = 0;
   if (!scale_is_to_blame) return;
   report[kReportFinite] = 1;
   report[kReportOverflow] = 1;

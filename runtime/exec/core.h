@@ -86,8 +86,11 @@ class Core {
 // Thrown through a rank's job once some rank has failed; the failure itself is with the core.
 struct Stopped {};
 
-// The steps of a job on one rank (run_program.cc, run_job.cc). Throws Stopped where any rank has failed.
+// The steps of a job on one rank (run_program.cc, run_job.cc). Throws Stopped where any rank has failed. What stands between issue and
+// finish happens while the device works.
 void run_program(Rank& rank, Program program, bool idle, int contributors);
+void issue_program(Rank& rank, Program program, bool idle, int contributors);
+void finish_program(Rank& rank, Program program);
 void run_window(Rank& rank, const Job& job);
 void clear_gradients(Rank& rank);
 // What the ranks measured in the last window (rank_times.cc), sent to all where processes share the ranks.

@@ -160,7 +160,7 @@ size_t trace_events(const Rank& rank, int stream) {
 
 void prepare_lanes(Rank& rank, const RankBackend& own) {
   rank.pinned = rank.device->alloc_host(kStreams * static_cast<int64_t>(sizeof(uint32_t)) +
-                                        (rank.host ? 0 : kArenaAlignment + rank.arenas[static_cast<int>(Arena::staging)].bytes));
+                                        (rank.host ? 0 : kArenaAlignment + 2 * rank.arenas[static_cast<int>(Arena::staging)].bytes));
   rank.lanes[static_cast<int>(StreamKind::gather)].comm = own.gather.get();
   rank.lanes[static_cast<int>(StreamKind::reduce)].comm = own.reduce.get();
   for (int s = 0; s < kStreams; ++s) {
@@ -172,14 +172,15 @@ void prepare_lanes(Rank& rank, const RankBackend& own) {
   }
 }
 
-// Where the device is not the host, pinned memory repeats the staging arena.
+// Where the device is not the host, pinned memory repeats the staging arena twice.
 void prepare_inputs(Rank& rank) {
-  for (const PlanInput& input : rank.plan->inputs) {
-    rank.inputs.push_back(rank.view(input.tensor));
-    rank.host_inputs.push_back(rank.inputs.back());
-    if (!rank.host)
-      rank.host_inputs.back().data =
-          static_cast<std::byte*>(rank.pinned->data()) + kArenaAlignment + rank.plan->tensors[input.tensor].offset;
+  for (const PlanInput& input : rank.plan->inputs) rank.inputs.push_back(rank.view(input.tensor));
+  rank.host_inputs.fill(rank.inputs);
+  if (rank.host) return;
+  std::byte* pinned = static_cast<std::byte*>(rank.pinned->data()) + kArenaAlignment;
+  for (auto& place : rank.host_inputs) {
+    for (size_t i = 0; i < place.size(); ++i) place[i].data = pinned + rank.plan->tensors[rank.plan->inputs[i].tensor].offset;
+    pinned += rank.arenas[static_cast<int>(Arena::staging)].bytes;
   }
 }
 
@@ -245,7 +246,6 @@ void prepare_rank(Rank& rank, const RankBackend& own, const Backend& backend) {
   prepare_inputs(rank);
   rank.upload_extents();
   rank.positions.resize(static_cast<size_t>(samples_per_micro_batch(*rank.plan)));
-  rank.counts.resize(rank.positions.size());
   for (int32_t t : carried_tensors(*rank.plan)) {
     const PlanTensor& tensor = rank.plan->tensors[t];
     rank.carried.emplace_back(tensor.offset, tensor.offset + tensor_span_bytes(tensor));

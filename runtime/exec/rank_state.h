@@ -100,11 +100,12 @@ struct Rank {
   std::array<bool, kPrograms> warm{};                    // the program has run
   std::array<std::vector<Segment>, kPrograms> segments;  // destroyed before streams and communicators
   std::vector<std::unique_ptr<Event>> events;
-  std::vector<TensorView> inputs;          // by plan input
-  std::vector<TensorView> host_inputs;     // where data is read to: the inputs themselves, or pinned memory
+  std::vector<TensorView> inputs;  // by plan input
+  // Where data is read to: the inputs themselves, or two places in pinned memory, one of which is on its way while the other is filled.
+  std::array<std::vector<TensorView>, 2> host_inputs;
+  int filling = 0;                         // that of host_inputs which is read to next
   std::unique_ptr<KernelContext> context;  // after the streams: it uses one
   std::vector<int64_t> positions;          // samples of a micro-batch that is not full, completed
-  std::vector<uint8_t> counts;             // 1 for those that count
   RunScalars scalars;                      // of this rank's micro-batch
   const PreparedStep* issuing = nullptr;
   int64_t exposed_ns = 0, data_ns = 0, step_ns = 0;

@@ -25,40 +25,47 @@ Samples samples_of(Rank& rank, const Job& job, int64_t micro_batch) {
   return {0, rank.positions.data(), samples.count};
 }
 
-// To `mask`, boolean [samples].
-void write_mask(Rank& rank, int64_t count, const TensorView& mask) {
-  for (size_t i = 0; i < rank.counts.size(); ++i) rank.counts[i] = static_cast<int64_t>(i) < count;
-  rank.write(mask.data, rank.counts.data(), static_cast<int64_t>(rank.counts.size()));
+// Boolean [samples].
+void fill_mask(const TensorView& mask, int64_t samples, int64_t count) {
+  for (int64_t i = 0; i < samples; ++i) static_cast<uint8_t*>(mask.data)[i] = i < count;
 }
 
+void read_input(Rank& rank, const Job& job, int input, const Samples& samples) {
+  const auto size = static_cast<int64_t>(rank.positions.size());
+  const TensorView& to = rank.host_inputs[rank.filling][input];
+  if (rank.plan->inputs[input].mask) return fill_mask(to, size, samples.count);
+  job.data->read(input, samples.first, size, samples.order, to);
+  if (rank.core->options.check_nan) check_input(to, rank.plan->inputs[input].name);
+}
+
+// What goes wrong is with the core.
 void read_inputs(Rank& rank, const Job& job, Program program, int64_t micro_batch) {
   const int64_t before = rank.core->now_ns();
   const Samples samples = samples_of(rank, job, micro_batch);
-  for (size_t i = 0; i < rank.inputs.size(); ++i) {
-    if (rank.plan->inputs[i].mask) {
-      write_mask(rank, samples.count, rank.inputs[i]);
-      continue;
-    }
-    try {
-      job.data->read(static_cast<int>(i), samples.first, static_cast<int64_t>(rank.positions.size()), samples.order, rank.host_inputs[i]);
-      if (rank.core->options.check_nan) check_input(rank.host_inputs[i], rank.plan->inputs[i].name);
-      if (!rank.host)
-        rank.compute().copy(rank.inputs[i].data, rank.host_inputs[i].data,
-                            tensor_span_bytes(rank.plan->tensors[rank.plan->inputs[i].tensor]));
-    } catch (...) {
-      ErrorContext place{.rank = rank.index,
-                         .step = rank.scalars.step,
-                         .micro_batch = micro_batch,
-                         .plan_op = 0,
-                         .program = std::string(program_name(program)),
-                         .op = "read of input " + rank.plan->inputs[i].name,
-                         .unit = "none",
-                         .parameters = "none"};
-      rank.core->fail(place, std::current_exception());
-      throw Stopped{};
-    }
+  int input = 0;
+  try {
+    for (; input < static_cast<int>(rank.inputs.size()); ++input) read_input(rank, job, input, samples);
+  } catch (...) {
+    const ErrorContext place{.rank = rank.index,
+                             .step = rank.scalars.step,
+                             .micro_batch = micro_batch,
+                             .plan_op = 0,
+                             .program = std::string(program_name(program)),
+                             .op = "read of input " + rank.plan->inputs[input].name,
+                             .unit = "none",
+                             .parameters = "none"};
+    rank.core->fail(place, std::current_exception());
   }
   rank.data_ns += rank.core->now_ns() - before;
+}
+
+// To the device, in the order of its compute stream. The next micro-batch is read to the other place.
+void send_inputs(Rank& rank) {
+  if (rank.host) return;
+  for (size_t i = 0; i < rank.inputs.size(); ++i)
+    rank.compute().copy(rank.inputs[i].data, rank.host_inputs[rank.filling][i].data,
+                        tensor_span_bytes(rank.plan->tensors[rank.plan->inputs[i].tensor]));
+  rank.filling = 1 - rank.filling;
 }
 
 void reset_times(Rank& rank) {
@@ -90,12 +97,18 @@ void run_window(Rank& rank, const Job& job) {
   rank.scalars = job.scalars;
   rank.scalars.momentum = rank.plan->header.momentum;
   if (job.clear_gradients) clear_gradients(rank);
+  bool read = false;  // the micro-batch, while the device was at work on the one before
   for (int64_t first = 0; first < v; first += n) {
     const int64_t own = first + rank.index;
     const bool idle = own >= v;
     rank.scalars.micro_batch = own;
-    if (!idle) read_inputs(rank, job, program, own);
-    run_program(rank, program, idle, static_cast<int>(std::min(n, v - first)));
+    if (!idle && !read) read_inputs(rank, job, program, own);
+    if (rank.core->failed()) throw Stopped{};
+    if (!idle) send_inputs(rank);
+    issue_program(rank, program, idle, static_cast<int>(std::min(n, v - first)));
+    read = !rank.host && own + n < v;
+    if (read) read_inputs(rank, job, program, own + n);
+    finish_program(rank, program);
   }
   rank.scalars.micro_batch = v - 1;  // the last that an update comes after: every error names one
   if (job.update) {

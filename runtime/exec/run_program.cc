@@ -212,21 +212,29 @@ void report_fault(Rank& rank, Program program) {
 
 }  // namespace
 
-void run_program(Rank& rank, Program program, bool idle, int contributors) {
-  Core& core = *rank.core;
+void issue_program(Rank& rank, Program program, bool idle, int contributors) {
   try {
-    if (core.options.check_memory) fill_transient(rank, program);
+    if (rank.core->options.check_memory) fill_transient(rank, program);
     rank.upload_scalars();
     issue_all(rank, program, idle, contributors);
   } catch (...) {
     fail_here(rank, std::current_exception());
   }
+}
+
+void finish_program(Rank& rank, Program program) {
+  Core& core = *rank.core;
   synchronize(rank);
   if (rank.context && !core.failed()) report_fault(rank, program);
   if (core.failed()) throw Stopped{};
   if (!core.options.check_memory) return;
   check_canaries(rank);
   rank.high_water = std::max(rank.high_water, touched_transient(rank));
+}
+
+void run_program(Rank& rank, Program program, bool idle, int contributors) {
+  issue_program(rank, program, idle, contributors);
+  finish_program(rank, program);
 }
 
 }  // namespace zeroplan

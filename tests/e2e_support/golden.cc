@@ -1,4 +1,5 @@
 #include "tests/e2e_support/golden.h"
+#include "tests/e2e_support/tested_device.h"
 #include "tests/paths/paths.h"
 
 #include <cstdlib>
@@ -21,6 +22,7 @@ Golden read_golden(const std::string& model, const std::string& file) {
   Golden golden;
   golden.losses = json.at("losses").get<std::vector<double>>();
   golden.compile.batch = 8;
+  golden.compile.device = tested_device();
   golden.run.steps = static_cast<int64_t>(golden.losses.size());
   golden.run.lr = optimizer.at("lr");
   golden.run.weight_decay = optimizer.at("weight_decay");

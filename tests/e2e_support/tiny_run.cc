@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/npy.h"
+#include "tests/e2e_support/tested_device.h"
 
 namespace zeroplan {
 
@@ -65,6 +66,7 @@ RunOptions sgd_run(double lr, int64_t steps) {
 
 CompileOptions sgd_compile(int64_t batch, int ranks, int stage, int64_t micro_batches) {
   CompileOptions options;
+  options.device = tested_device();
   options.optimizer = OptimizerKind::sgd;
   options.batch = batch;
   options.ranks = ranks;

@@ -1,4 +1,4 @@
-// The training step in 16 bits, on the CPU: masters, and the loss scale that an overflow lowers.
+// The training step in 16 bits: masters, and the loss scale that an overflow lowers.
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -14,8 +14,8 @@ TensorView view_of(std::vector<T>& x, DType dtype) {
   return make_view(x.data(), dtype, {static_cast<int64_t>(x.size())});
 }
 
-void call(OpKind op, std::vector<TensorView> in, std::vector<TensorView> out, const Attributes& attributes, const RunScalars& scalars = {},
-          const UnitArgs& unit = {}) {
+void call(const TestDevice& device, OpKind op, std::vector<TensorView> in, std::vector<TensorView> out, const Attributes& attributes,
+          const RunScalars& scalars = {}, const UnitArgs& unit = {}) {
   KernelArgs args;
   args.inputs = in.data();
   args.input_count = static_cast<int>(in.size());
@@ -24,11 +24,14 @@ void call(OpKind op, std::vector<TensorView> in, std::vector<TensorView> out, co
   args.attributes = &attributes;
   args.unit = &unit;
   args.scalars = &scalars;
-  cpu_kernel(op)(args);
+  run_kernel(device, op, args);
 }
 
 // The master moves as weights of float32 do, to the bit; the weights are its rounding, padding and skipped steps aside.
-TEST(Master, IsUpdatedAndRounded) {
+class Master : public testing::TestWithParam<TestDevice> {};
+INSTANTIATE_TEST_SUITE_P(All, Master, testing::ValuesIn(test_devices()), testing::PrintToStringParamName());
+
+TEST_P(Master, IsUpdatedAndRounded) {
   const UnitExtent extents[] = {{0, 50, 1}, {64, 64, 0}};
   const UnitArgs unit{extents, 2, 128, 0, 128};
   for (const char* optimizer : {"adamw", "adam", "sgd", "sgd_momentum"})
@@ -54,8 +57,8 @@ TEST(Master, IsUpdatedAndRounded) {
       half_in.insert(half_in.end(), moments2.begin(), moments2.end()), half_out.insert(half_out.end(), moments2.begin(), moments2.end());
       out.push_back(in[1]), half_out.push_back(half_in[1]);
       const Attributes attributes = {{Attr::optimizer, std::string(sgd ? "sgd" : optimizer)}};
-      call(OpKind::optimizer_update, in, out, attributes, scalars, unit);
-      call(OpKind::optimizer_update, half_in, half_out, attributes, scalars, unit);
+      call(GetParam(), OpKind::optimizer_update, in, out, attributes, scalars, unit);
+      call(GetParam(), OpKind::optimizer_update, half_in, half_out, attributes, scalars, unit);
       EXPECT_EQ(master, weights) << optimizer;
       EXPECT_EQ(m2, m) << optimizer;
       EXPECT_EQ(v2, v) << optimizer;
@@ -68,21 +71,21 @@ TEST(Master, IsUpdatedAndRounded) {
 }
 
 // Two parameters in one unit, numbers 3 and 1 of five; a report as fold_metrics leaves it.
-class LossScale : public testing::Test {
+class LossScale : public testing::TestWithParam<TestDevice> {
  protected:
   void fold(double loss, double weight) {
     std::vector<double> metrics = {loss, weight, 0, 0};
-    call(OpKind::fold_metrics, {view_of(metrics, DType::f64), view_of(report, DType::f64), make_view(&scale, DType::f32, {})},
+    call(GetParam(), OpKind::fold_metrics, {view_of(metrics, DType::f64), view_of(report, DType::f64), make_view(&scale, DType::f32, {})},
          {view_of(report, DType::f64), view_of(metrics, DType::f64)}, {{Attr::value, int64_t{1}}});
   }
   void norm(std::vector<float> gradient) {
     const UnitExtent extents[] = {{0, 64, 1}, {64, 64, 1}};
-    call(OpKind::grad_norm, {view_of(gradient, DType::f32), view_of(report, DType::f64), view_of(limbs, DType::i64)},
+    call(GetParam(), OpKind::grad_norm, {view_of(gradient, DType::f32), view_of(report, DType::f64), view_of(limbs, DType::i64)},
          {view_of(limbs, DType::i64)}, {{Attr::starts, std::vector<int64_t>{kNormLimbs + 3, kNormLimbs + 1}}}, {},
          {extents, 2, 128, 0, 128});
   }
   void clip() {
-    call(OpKind::clip_factor,
+    call(GetParam(), OpKind::clip_factor,
          {view_of(limbs, DType::i64), view_of(report, DType::f64), make_view(&scale, DType::f32, {}), view_of(overflows, DType::i64)},
          {view_of(report, DType::f64), view_of(limbs, DType::i64), make_view(&scale, DType::f32, {}), view_of(overflows, DType::i64)}, {});
   }
@@ -103,7 +106,9 @@ class LossScale : public testing::Test {
   }
 };
 
-TEST_F(LossScale, IsDividedOut) {
+INSTANTIATE_TEST_SUITE_P(All, LossScale, testing::ValuesIn(test_devices()), testing::PrintToStringParamName());
+
+TEST_P(LossScale, IsDividedOut) {
   step(good);
   EXPECT_EQ(report[kReportLoss], 0.5);
   EXPECT_EQ(report[kReportWeight], 2 * 1024);
@@ -114,7 +119,7 @@ TEST_F(LossScale, IsDividedOut) {
   EXPECT_EQ(overflows, (std::vector<int64_t>{1, 0, 0, 0, 0, 0}));
 }
 
-TEST_F(LossScale, HalvesOnOverflowAndCountsIt) {
+TEST_P(LossScale, HalvesOnOverflowAndCountsIt) {
   step(good);
   step(bad);
   EXPECT_EQ(report[kReportSkip], 1);
@@ -129,7 +134,7 @@ TEST_F(LossScale, HalvesOnOverflowAndCountsIt) {
   EXPECT_EQ(overflows, (std::vector<int64_t>{1, 0, 0, 0, 0, 0}));
 }
 
-TEST_F(LossScale, DoublesAfterEnoughSteps) {
+TEST_P(LossScale, DoublesAfterEnoughSteps) {
   overflows[0] = kLossScaleInterval - 2;
   step(good);
   EXPECT_EQ(scale, 1024);
@@ -138,7 +143,7 @@ TEST_F(LossScale, DoublesAfterEnoughSteps) {
   EXPECT_EQ(overflows[0], 0);
 }
 
-TEST_F(LossScale, AWindowWithoutWeightMovesNothing) {
+TEST_P(LossScale, AWindowWithoutWeightMovesNothing) {
   fold(0, 0);
   norm(good);
   clip();
@@ -147,7 +152,27 @@ TEST_F(LossScale, AWindowWithoutWeightMovesNothing) {
   EXPECT_EQ(overflows[0], 0);
 }
 
-TEST_F(LossScale, WhatItDoesNotMendIsAnError) {
+// A unit of 150 parameters, of which every third is not finite, in one block each or in two.
+TEST_P(LossScale, CountsTheParametersOfALargeUnit) {
+  constexpr int kParameters = 150;
+  std::vector<UnitExtent> extents;
+  std::vector<int64_t> starts, want(kNormLimbs + kParameters, 0);
+  std::vector<float> gradient(kParameters * 128, 1);
+  for (int i = 0; i < kParameters; ++i) {
+    extents.push_back({i * 128, 100, 1});
+    starts.push_back(kNormLimbs + kParameters - 1 - i);
+    if (i % 3 == 0) gradient[i * 128 + 5] = INFINITY;
+    if (i % 6 == 0) gradient[i * 128 + 70] = NAN;
+    want[starts.back()] = i % 6 == 0 ? 2 : i % 3 == 0 ? 1 : 0;
+  }
+  std::vector<int64_t> counts(want.size(), 0);
+  report[kReportWeight] = 1;
+  call(GetParam(), OpKind::grad_norm, {view_of(gradient, DType::f32), view_of(report, DType::f64), view_of(counts, DType::i64)},
+       {view_of(counts, DType::i64)}, {{Attr::starts, starts}}, {}, {extents.data(), kParameters, kParameters * 128, 0, kParameters * 128});
+  for (size_t i = kNormLimbs; i < want.size(); ++i) EXPECT_EQ(counts[i], want[i]) << i;
+}
+
+TEST_P(LossScale, WhatItDoesNotMendIsAnError) {
   step(bad, NAN);
   EXPECT_EQ(report[kReportFinite], 0);
   EXPECT_EQ(report[kReportOverflow], 0);

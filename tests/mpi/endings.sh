@@ -33,8 +33,10 @@ interrupt() { kill -INT $job; }
 terminate() { kill -TERM $job; }
 user_signal() { kill -USR1 $job; }
 one_rank() { kill -TERM "$(rank_of 2)"; }
+export OMPI_MCA_odls_base_sigkill_timeout=10  # one second is short on a loaded machine
 stops interrupt
 stops terminate
+unset OMPI_MCA_odls_base_sigkill_timeout
 stops user_signal
 [ "$code" = 0 ] || fail "exit code $code after a stop"
 stops one_rank

@@ -1,6 +1,7 @@
 #include "tests/op_cases/accepted_types.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "base/error.h"
@@ -37,6 +38,15 @@ std::vector<OpCase> typed_cases() {
     if (seen.insert(op_case.op).second) cases.push_back(op_case);
   }
   return cases;
+}
+
+CaseGraph build_typed(OpCase op_case, DType dtype, uint64_t seed) {
+  for (TensorSpec& spec : op_case.inputs)
+    if (follows_precision(spec) && !is_floating(dtype) && spec.low > 0) {
+      spec.low = std::ceil(spec.low);
+      spec.high = std::max(spec.high, spec.low + 4);
+    }
+  return build_case(op_case, dtype, seed);
 }
 
 }  // namespace zeroplan

@@ -48,10 +48,11 @@ void add_comparisons(CaseList& cases) {
 void add_remainders(CaseList& cases) {
   const TensorSpec a = reals({2, 4}, {-7.3, -2.2, -0.4, 0.7, 1.9, 3.3, 5.2, 8.1}), b = reals({4}, {-3, 2.5, 2, -1.5});
   const TensorSpec signed_ints = ints({4, 5}, -20, 20), divisors = listed({5}, {-3, 2, 7, -1, 5});
-  for (const auto& [name, integer, op] :
-       {std::tuple{"modulo", "modulo_i64", OpKind::modulo}, {"remainder", "remainder_i64", OpKind::remainder}}) {
+  for (const auto& [name, integer, positive, op] : {std::tuple{"modulo", "modulo_i64", "modulo_positive", OpKind::modulo},
+                                                    {"remainder", "remainder_i64", "remainder_positive", OpKind::remainder}}) {
     cases.push_back({name, op, {a, b}, {}, true});
     cases.push_back({integer, op, {signed_ints, divisors}});
+    cases.push_back({positive, op, {real({3, 5}, 1, 30), real({5}, 1, 4)}});
   }
   cases.push_back({"modulo_whole", OpKind::modulo, {reals({4}, {-6, 6, -6, 0}), reals({4}, {3, -3, -3, -2})}});
   cases.push_back({"modulo_u8", OpKind::modulo, {ints({6}, 0, 255, DType::u8), ints({6}, 1, 9, DType::u8)}});

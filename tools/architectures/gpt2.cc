@@ -63,6 +63,7 @@ std::vector<std::string> gpt2_sizes() {
 
 void build_gpt2(ModelWriter& m, const NewOptions& options) {
   Size s = sizes().at(options.size);
+  if (options.layers > 0) s.layers = options.layers;
   if (options.context > 0) s.context = options.context;
   m.input("idx", true, options.batch, {s.context});
   m.input("target", true, options.batch, {s.context});

@@ -104,6 +104,7 @@ std::vector<std::string> llama_sizes() {
 
 void build_llama(ModelWriter& m, const NewOptions& options) {
   Size s = sizes().at(options.size);
+  if (options.layers > 0) s.layers = options.layers;
   if (options.context > 0) s.context = options.context;
   m.input("idx", true, options.batch, {s.context});
   m.input("target", true, options.batch, {s.context});

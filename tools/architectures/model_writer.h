@@ -12,6 +12,7 @@ namespace zeroplan {
 struct NewOptions {
   std::string size;  // name of the architecture and size
   std::string output;
+  int64_t layers = 0;   // 0: the size's own
   int64_t context = 0;  // 0: the size's own
   int64_t batch = 0;    // 0: symbolic
   uint64_t seed = 0;
