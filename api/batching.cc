@@ -66,6 +66,7 @@ std::vector<std::pair<std::string, std::string>> effective_options(const Compile
           {"eval-bn", joined(o.eval_bn)},
           {"sync-bn", o.sync_bn ? "yes" : "no"},
           {"device", std::string(device_kind_name(o.device))},
+          {"reduce", std::string(reduce_mode_name(o.reduce))},
           {"threads", fmt::to_string(o.threads)},
           {"eval", o.eval ? "yes" : "no"},
           {"bind", joined(bound)},
@@ -91,6 +92,8 @@ void check_options(const CompileOptions& o) {
   if (!o.loss_map.empty() && o.loss_model.empty()) problems.push_back("--loss-map goes with --loss-model");
   if (o.momentum != 0 && o.optimizer != OptimizerKind::sgd)
     problems.push_back("--momentum goes with --optimizer sgd only; adamw and adam take --betas at run");
+  if (o.reduce == ReduceMode::fast && o.device == DeviceKind::cpu)
+    problems.push_back("--reduce fast leaves the order of sums to NCCL, which adds up on GPUs alone: it goes with --device cuda");
   if (o.precision == DType::f64 && o.wire_dtype() != DType::f64)
     problems.push_back(fmt::format("--reduce-dtype {} goes with gradients that are summed in float32, not with --precision fp64",
                                    precision_name(o.wire_dtype())));

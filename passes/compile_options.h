@@ -10,6 +10,7 @@
 #include "base/device_kind.h"
 #include "base/dtype.h"
 #include "base/host_tensor.h"
+#include "base/reduce_mode.h"
 
 namespace zeroplan {
 
@@ -46,6 +47,7 @@ struct CompileOptions {
   std::vector<std::string> train_bn, eval_bn;          // patterns of batch normalizations: statistics of the batch, or the running ones
   bool sync_bn = false;                                // statistics of all ranks' micro-batches together
   DeviceKind device = DeviceKind::cpu;                 // that the plan is made for
+  ReduceMode reduce = ReduceMode::ordered;             // fast: on GPUs
   int threads = 1;                                     // per rank
   bool eval = false;                                   // also build the eval programs
   std::map<std::string, HostTensor> dropout_masks;     // as ImportOptions has them; no option of the tools

@@ -82,6 +82,7 @@ void CompileArguments::declare(CLI::App& command) {
   option("--momentum", options_.momentum, "of sgd, from 0 to below 1");
   option("--precision", precision_, "fp32, fp64, bf16 or fp16: of the model's values; with bf16 and fp16 the update keeps float32 masters");
   option("--reduce-dtype", reduce_dtype_, "fp32, bf16 or fp16: of gradients on the wire; they are added up in float32");
+  option("--reduce", reduce_, "ordered: sums in the order of the micro-batches, the same bits at any N; fast: on GPUs, as NCCL adds up");
   option("--unit", options_.unit_patterns, "PATTERN: parameters with the same matched text form one shard unit")->take_all();
   option("--unit-bytes", options_.unit_bytes, "largest automatic unit in bytes; 0 chooses");
   option("--prefetch", options_.prefetch, "units gathered ahead of the one in use, 0 to 64");
@@ -99,7 +100,6 @@ void CompileArguments::declare(CLI::App& command) {
   option("--device", device_, "cpu or cuda: what the plan is made for");
   option("--threads", options_.threads, "threads per rank on the CPU, 1 to 1024");
   declare_later_option(command, "--recompute", "activations are kept; lower --batch or raise --micro-batches instead");
-  declare_later_option(command, "--reduce", "reductions are always in micro-batch order");
 }
 
 CompileOptions CompileArguments::finish(int ranks) const {
@@ -140,6 +140,10 @@ CompileOptions CompileArguments::finish(int ranks) const {
     options.precision = *precision;
   else
     problems.push_back(fmt::format("--precision {}: must be fp32, fp64, bf16 or fp16", precision_));
+  if (const std::optional<ReduceMode> mode = parse_reduce_mode(reduce_))
+    options.reduce = *mode;
+  else
+    problems.push_back(fmt::format("--reduce {}: must be ordered or fast", reduce_));
   if (command_->count("--reduce-dtype") > 0) {
     options.reduce_dtype = parse_precision(reduce_dtype_);
     if (!options.reduce_dtype || options.reduce_dtype == DType::f64)

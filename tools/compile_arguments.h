@@ -25,6 +25,7 @@ class CompileArguments {
   std::string optimizer_ = "adamw";
   std::string precision_ = "fp32";
   std::string reduce_dtype_ = "fp32";
+  std::string reduce_ = "ordered";
 };
 
 // Declares an option of a later stage of growth: given, it is refused by name.

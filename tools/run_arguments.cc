@@ -248,7 +248,9 @@ void RunArguments::export_model(Executor& executor) const {
 void RunArguments::execute(const Plan& plan, const RunData& data, std::shared_ptr<WeightFiles> weights) const {
   ExecutorOptions executor_options;
   if (MpiJob* job = processes_->job()) {
-    executor_options.backend = [job](const Plan& p, std::chrono::milliseconds deadline) { return make_mpi_backend(*job, p, deadline); };
+    executor_options.backend = [job, local = processes_->launch()->local_rank](const Plan& p, std::chrono::milliseconds deadline) {
+      return make_mpi_backend(*job, p, deadline, local);
+    };
     processes_->require_equal(settings(plan, data));
     // To the process's end: a launcher that ends the job first asks so.
     for (const int signal : {SIGTERM, SIGUSR1}) std::signal(signal, on_interrupt);
@@ -260,6 +262,7 @@ void RunArguments::execute(const Plan& plan, const RunData& data, std::shared_pt
   executor_options.trace_steps = trace_steps_;
   MetricsWriter metrics(processes_->first() ? metrics_ : "", plan);
   const std::unique_ptr<Executor> executor = make_executor(plan, executor_options, std::move(weights));
+  if (!executor->collectives().empty()) say("{}\n", executor->collectives());
   keep_freed_memory();
   const RunningScope stoppable(*executor);  // before any signal is caught: none is lost
   // To the end of the export: a lost terminal sends SIGHUP more than once, and takes the readers of pipes along.

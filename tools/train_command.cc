@@ -3,6 +3,7 @@
 #include "api/zeroplan.h"
 #include "base/counted.h"
 #include "base/error.h"
+#include "runtime/cuda/cuda_backend.h"
 #include "runtime/plan/dump.h"
 #include "runtime/plan/memory.h"
 #include "tools/commands.h"
@@ -24,6 +25,7 @@ void run(const Arguments& arguments, const Processes& processes) {
   CompileOptions options = arguments.compile.finish(processes.launch() ? processes.launch()->size : 1);
   check_ranks(options.ranks, "--ranks", processes);
   arguments.run.check({{"the model", arguments.model}});
+  if (options.device == DeviceKind::cuda) require_gpu();
   options.eval = arguments.run.wants_eval();
   std::shared_ptr<WeightFiles> weights;  // shared: the executor's readers keep it
   const Plan plan = [&] {

@@ -10,6 +10,7 @@ PlanHeader plan_header(const CompileOptions& options, const Loss& loss, int max_
   header.micro_batches = options.micro_batches;
   header.stage = options.stage;
   header.device = std::string(device_kind_name(options.device));
+  header.reduce = options.reduce;
   header.threads = options.threads;
   header.precision = options.precision;
   header.optimizer = std::string(optimizer_name(options.optimizer));

@@ -3,6 +3,8 @@
 // All ranks call the same operations in the same order, with the same sizes: the plan sees to that. The local one compares them too.
 #include <chrono>
 #include <cstdint>
+#include <exception>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -52,6 +54,11 @@ class Communicator {
   virtual void all_reduce(void* data, int64_t elements, DType dtype, Stream& stream) = 0;
   virtual void broadcast(void* data, int64_t bytes, int root, Stream& stream) = 0;
   virtual void barrier(Stream& stream) = 0;
+  // That collectives will read and write these bytes: registered with what moves them, until the handle's end, which comes first.
+  virtual std::shared_ptr<void> share(void*, int64_t) { return nullptr; }
+  // Where operations go on after they were issued: called, on a thread of the communicator, with what an operation fails with, while the
+  // stream still stands at it, and before anything is aborted. Null: nobody. When this returns, the former one is called no more.
+  virtual void watch(std::function<void(std::exception_ptr)>) {}
   // Ends every pending and later operation of all ranks with `reason`. Safe from any thread; the first reason wins.
   virtual void abort(const std::string& reason) = 0;
 };

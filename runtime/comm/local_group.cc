@@ -10,6 +10,13 @@
 namespace zeroplan {
 namespace {
 
+bool agree(const CollectiveCall& a, const CollectiveCall& b) {
+  return a.kind == b.kind && a.count == b.count && a.dtype == b.dtype && a.contributors == b.contributors && a.fold == b.fold &&
+         a.root == b.root;
+}
+
+}  // namespace
+
 std::string describe(const CollectiveCall& c) {
   switch (c.kind) {
     case CallKind::all_gather: return fmt::format("all_gather of shards of {} bytes", c.count);
@@ -22,13 +29,6 @@ std::string describe(const CollectiveCall& c) {
   }
   return "barrier";
 }
-
-bool agree(const CollectiveCall& a, const CollectiveCall& b) {
-  return a.kind == b.kind && a.count == b.count && a.dtype == b.dtype && a.contributors == b.contributors && a.fold == b.fold &&
-         a.root == b.root;
-}
-
-}  // namespace
 
 LocalGroup::LocalGroup(int size, std::chrono::milliseconds deadline) : size_(size), deadline_(deadline), calls_(size), arrivals_(size) {}
 
@@ -59,6 +59,11 @@ void LocalGroup::arrive(std::unique_lock<std::mutex>& lock, int rank, bool compa
   if (!changed_.wait_until(lock, until, [&] { return round_ != round || aborted_; })) miss(rank);
   // A round that was complete before the abort still counts: its buffers are all there.
   if (round_ == round) throw_if_aborted();
+}
+
+void LocalGroup::throw_if_ended() {
+  const std::lock_guard lock(mutex_);
+  throw_if_aborted();
 }
 
 void LocalGroup::throw_if_aborted() const {

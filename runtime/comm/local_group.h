@@ -12,6 +12,9 @@
 
 namespace zeroplan {
 
+// "all_gather of shards of 64 bytes"
+std::string describe(const CollectiveCall& call);
+
 class LocalGroup {
  public:
   LocalGroup(int size, std::chrono::milliseconds deadline);
@@ -24,6 +27,7 @@ class LocalGroup {
   // Valid between meet and leave.
   const CollectiveCall& call(int rank) const { return calls_[rank]; }
   void abort(const std::string& reason);
+  void throw_if_ended();  // by abort, or as a rank did not come
 
  private:
   void arrive(std::unique_lock<std::mutex>& lock, int rank, bool compare);

@@ -1,14 +1,21 @@
 #include "runtime/cuda/cuda_backend.h"
 
+#include <unistd.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "base/counted.h"
 #include "base/device_kind.h"
 #include "base/error.h"
 #include "kernels/cuda/context.h"
+#include "kernels/cuda/errors.h"
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/cuda/cuda_local_communicator.h"
+#include "runtime/cuda/gpus.h"
+#include "runtime/cuda/nccl_communicator.h"
+#include "runtime/plan/reserve.h"
 
 namespace zeroplan {
 namespace {
@@ -17,52 +24,106 @@ std::unique_ptr<KernelContext> new_context(Stream& compute) {
   return std::make_unique<CudaContext>(static_cast<cudaStream_t>(compute.native()));
 }
 
-// Lets kernels and copies of each GPU reach the memory of the others.
-void connect(int count) {
-  for (int a = 0; a < count; ++a)
-    for (int b = 0; b < count; ++b) {
-      if (a == b) continue;
-      int reachable = 0;
-      check_cuda(cudaDeviceCanAccessPeer(&reachable, a, b), "cudaDeviceCanAccessPeer");
-      if (reachable == 0)
-        throw Error(fmt::format(
-            "GPU {} cannot reach the memory of GPU {}: ranks of one process need peer access; start one process per rank", a, b));
-      check_cuda(cudaSetDevice(a), "cudaSetDevice");
-      const cudaError_t status = cudaDeviceEnablePeerAccess(b, 0);
-      if (status == cudaErrorPeerAccessAlreadyEnabled)
-        cudaGetLastError();
-      else
-        check_cuda(status, "cudaDeviceEnablePeerAccess");
-    }
+void require_cuda_plan(const Plan& plan) {
+  if (plan.header.device != device_kind_name(DeviceKind::cuda))
+    throw Error(
+        fmt::format("the plan is for device {}: it counts other scratch memory; compile it with --device cuda", plan.header.device));
 }
 
-void require_alike(const std::vector<std::shared_ptr<Device>>& devices, int count) {
-  std::string first;
-  for (int i = 0; i < count; ++i) {
-    const std::string name = devices[i]->properties().name, card = name.substr(name.find(' ') + 1);
-    if (i == 0) first = card;
-    if (card != first)
-      throw Error(
-          fmt::format("the GPUs differ: GPU 0 is {}, GPU {} is {}; all ranks must compute the same bits. Choose equal ones by "
-                      "CUDA_VISIBLE_DEVICES",
-                      first, i, card));
+int64_t all_receive_bytes(const Plan& plan) { return receive_bytes(plan, StreamKind::gather) + receive_bytes(plan, StreamKind::reduce); }
+
+std::string nccl_line(const Plan& plan) {
+  const bool fast = plan.header.reduce == ReduceMode::fast;
+  return fmt::format("collectives by NCCL {} between {}; sums {}", nccl_version(), counted(plan.header.ranks, "GPU"),
+                     fast ? "as it makes them (--reduce fast)" : "in the order of the ranks");
+}
+
+std::string shared_line(const Plan& plan, int gpus) {
+  const bool fast = plan.header.reduce == ReduceMode::fast;
+  return fmt::format("collectives by copies between {} on {}; sums in the order of the ranks{}", counted(plan.header.ranks, "rank"),
+                     counted(gpus, "GPU"), fast ? ": --reduce fast is NCCL's, which takes a GPU for each rank" : "");
+}
+
+// The two communicators of each of these ranks. `id`: called for the gathers, then for the reductions.
+void connect_by_nccl(const Plan& plan, NcclSetup setup, const std::function<std::string()>& id, Backend& backend) {
+  for (const StreamKind kind : {StreamKind::gather, StreamKind::reduce}) {
+    setup.id = id();
+    setup.receive_bytes = receive_bytes(plan, kind);
+    auto made = make_nccl_communicators(setup);
+    for (size_t i = 0; i < made.size(); ++i)
+      (kind == StreamKind::gather ? backend.ranks[i].gather : backend.ranks[i].reduce) = std::move(made[i]);
   }
+}
+
+GpuOfRank describe_gpu(int index, int seen, const Device& device) {
+  cudaDeviceProp properties = {};
+  check_cuda(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties");
+  char machine[256] = {};
+  gethostname(machine, sizeof machine - 1);
+  std::string id;
+  for (const char byte : properties.uuid.bytes) id += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return {machine, id, card_of(device), seen};
+}
+
+// Each of the ranks' GPUs, checked by rank 0, so that all say the same.
+void compare_gpus(const CudaJob& job, const GpuOfRank& own) {
+  std::vector<GpuOfRank> all;
+  for (const std::string& text : job.gather(packed(own))) all.push_back(unpacked(text));
+  if (const std::string trouble = job.broadcast(job.rank == 0 ? trouble_of(all) : ""); !trouble.empty()) throw Error(trouble);
 }
 
 }  // namespace
 
+void require_gpu() { cuda_devices(); }
+
 Backend make_cuda_backend(const Plan& plan, std::chrono::milliseconds deadline) {
-  if (plan.header.device != device_kind_name(DeviceKind::cuda))
-    throw Error(
-        fmt::format("the plan is for device {}: it counts other scratch memory; compile it with --device cuda", plan.header.device));
+  require_cuda_plan(plan);
   const int n = plan.header.ranks, count = std::min(n, cuda_devices());
-  std::vector<std::shared_ptr<Device>> devices;
-  for (int r = 0; r < n; ++r) devices.push_back(r < count ? make_cuda_device(r) : devices[r - count]);
-  require_alike(devices, count);
-  connect(count);
-  auto gather = make_cuda_local_communicators(devices, deadline), reduce = make_cuda_local_communicators(devices, deadline);
+  const bool by_nccl = n > 1 && count == n;
   Backend backend{.kernel_of = cuda_kernel, .new_context = new_context};
-  for (int r = 0; r < n; ++r) backend.ranks.push_back({r, devices[r], std::move(gather[r]), std::move(reduce[r])});
+  std::vector<std::shared_ptr<Device>> devices;
+  std::vector<std::string> cards;
+  for (int r = 0; r < n; ++r) {
+    devices.push_back(r < count ? make_cuda_device(r) : devices[r - count]);
+    backend.ranks.push_back({r, devices[r], nullptr, nullptr});
+    if (r < count) cards.push_back(card_of(*devices[r]));
+  }
+  require_alike(cards);
+  if (n > 1) backend.collectives = by_nccl ? nccl_line(plan) : shared_line(plan, count);
+  if (!by_nccl) connect_gpus(count);
+  for (int g = 0; g < count; ++g) require_memory(plan, *devices[g], g, (n - g + count - 1) / count, by_nccl ? all_receive_bytes(plan) : 0);
+  if (by_nccl) {
+    NcclSetup setup{.size = n, .devices = devices, .deadline = deadline, .mode = plan.header.reduce};
+    for (int r = 0; r < n; ++r) setup.ranks.push_back(r);
+    connect_by_nccl(plan, std::move(setup), new_nccl_id, backend);
+    return backend;
+  }
+  auto gather = make_cuda_local_communicators(devices, deadline), reduce = make_cuda_local_communicators(devices, deadline);
+  for (int r = 0; r < n; ++r) {
+    backend.ranks[r].gather = std::move(gather[r]);
+    backend.ranks[r].reduce = std::move(reduce[r]);
+  }
+  return backend;
+}
+
+Backend make_cuda_process_backend(const Plan& plan, std::chrono::milliseconds deadline, const CudaJob& job) {
+  require_cuda_plan(plan);
+  const int seen = cuda_devices(), index = gpu_of(job.local_rank, seen);
+  const std::shared_ptr<Device> device = make_cuda_device(index);
+  compare_gpus(job, describe_gpu(index, seen, *device));
+  require_memory(plan, *device, index, 1, all_receive_bytes(plan));
+  Backend backend{.kernel_of = cuda_kernel, .new_context = new_context};
+  backend.collectives = nccl_line(plan);
+  backend.ranks.push_back({job.rank, device, nullptr, nullptr});
+  connect_by_nccl(
+      plan,
+      {.size = job.size,
+       .ranks = {job.rank},
+       .devices = {device},
+       .deadline = deadline,
+       .mode = plan.header.reduce,
+       .check_peers = job.check_peers},
+      [&] { return job.broadcast(job.rank == 0 ? new_nccl_id() : ""); }, backend);
   return backend;
 }
 

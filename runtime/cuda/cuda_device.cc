@@ -85,17 +85,16 @@ class CudaDevice : public Device {
 }  // namespace
 
 int cuda_devices() {
-  int count = 0;
+  int count = 0, driver = 0, runtime = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status == cudaErrorNoDevice || (status == cudaSuccess && count == 0))
     throw Error("no GPU is at hand: this process sees no CUDA device; run on a machine with one, or with --device cpu");
-  if (status == cudaErrorInsufficientDriver) {
-    int driver = 0;
-    cudaDriverGetVersion(&driver);
-    if (driver == 0) throw Error("no GPU is at hand: there is no CUDA driver; run on a machine with one, or with --device cpu");
+  check_cuda(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
+  check_cuda(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
+  if (driver == 0) throw Error("no GPU is at hand: there is no CUDA driver; run on a machine with one, or with --device cpu");
+  if (status == cudaErrorInsufficientDriver || driver < runtime)
     throw Error(fmt::format("the CUDA driver is for CUDA {}.{}, this program needs {}.{}; update the driver, or run with --device cpu",
-                            driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10));
-  }
+                            driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10));
   check_cuda(status, "cudaGetDeviceCount");
   return count;
 }

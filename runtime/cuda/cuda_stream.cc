@@ -115,6 +115,7 @@ void CudaStream::replay(Recording& recording) {
 void CudaStream::synchronize() {
   rethrow();
   run([&] { check_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); });
+  if (check_) run(check_);
   for (const auto& source : sources_) adopt(source);
   sources_.clear();
   rethrow();

@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -56,6 +57,9 @@ class CudaStream : public Stream {
   void wait(Event& event) override;
   void synchronize() override;
   void* native() override { return stream_; }
+  const std::shared_ptr<StreamError>& error() const { return error_; }
+  // Called behind each synchronize, for what the device does not report; what it throws is the stream's error.
+  void check_by(std::function<void()> check) { check_ = std::move(check); }
   void begin_recording() override;
   std::unique_ptr<Recording> end_recording() override;
   void replay(Recording& recording) override;
@@ -68,6 +72,7 @@ class CudaStream : public Stream {
 
   cudaStream_t stream_ = nullptr;
   std::shared_ptr<StreamError> error_ = std::make_shared<StreamError>();
+  std::function<void()> check_;
   std::vector<std::shared_ptr<StreamError>> sources_;  // of the events waited for since the last synchronize, each once
 };
 

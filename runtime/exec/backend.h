@@ -2,6 +2,7 @@
 // What the ranks of one process run on: devices, communicators, kernels.
 #include <chrono>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "kernels/kernel.h"
@@ -19,6 +20,7 @@ struct RankBackend {
 
 struct Backend {
   std::vector<RankBackend> ranks;            // at least one, in the order of their numbers
+  std::string collectives;                   // what carries them out, as a sentence; empty: nothing to choose from
   Kernel (*kernel_of)(OpKind) = cpu_kernel;  // nullptr for an op without a kernel
   // What the kernels of a rank work with, given its compute stream; nullptr: nothing.
   std::unique_ptr<KernelContext> (*new_context)(Stream& compute) = nullptr;

@@ -36,6 +36,29 @@ Core::Core(std::vector<std::shared_ptr<const Plan>> plans, const WeightReader& w
     rank->plan = plans_[ranks_.size() - 1].get();
     prepare_rank(*rank, own, backend_);
   }
+  watch_collectives();
+}
+
+// The communicators outlive the ranks.
+Core::~Core() {
+  for (const RankBackend& own : backend_.ranks) {
+    own.gather->watch(nullptr);
+    own.reduce->watch(nullptr);
+  }
+}
+
+// Who learns of a failure while the stream stands at it knows the step.
+void Core::watch_collectives() {
+  for (size_t i = 0; i < ranks_.size(); ++i) {
+    const auto fail_at = [this, rank = ranks_[i].get()](StreamKind kind) {
+      return [this, rank, kind](std::exception_ptr error) {
+        const PreparedStep* at = rank->active(rank->lanes[static_cast<int>(kind)]);
+        fail(at == nullptr ? ErrorContext{.rank = rank->index} : place_of(*at), std::move(error));
+      };
+    };
+    backend_.ranks[i].gather->watch(fail_at(StreamKind::gather));
+    backend_.ranks[i].reduce->watch(fail_at(StreamKind::reduce));
+  }
 }
 
 int64_t Core::now_ns() const {

@@ -32,6 +32,9 @@ struct Job {
 class Core {
  public:
   Core(std::vector<std::shared_ptr<const Plan>> plans, const WeightReader& weights, ExecutorOptions options);
+  ~Core();
+  Core(const Core&) = delete;
+  Core& operator=(const Core&) = delete;
 
   // Hands the job to all ranks and waits. Throws the failure of whichever rank failed first; from then on always that one.
   void run(const Job& job);
@@ -50,6 +53,7 @@ class Core {
   Rank& local_rank(int i) { return *ranks_[i]; }
   Rank& rank_at(int number);  // throws Error where another process has it
   int64_t now_ns() const;
+  const std::string& collectives() const { return backend_.collectives; }
 
   ExecutorOptions options;
   std::vector<std::vector<UnitExtent>> extents;  // by unit
@@ -60,6 +64,7 @@ class Core {
 
  private:
   void work(Rank& rank, const Job& job);
+  void watch_collectives();
   std::string where_is(int rank) const;  // empty where another process has it
   std::string reason_of(std::exception_ptr error) const;
 

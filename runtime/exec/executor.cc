@@ -267,6 +267,8 @@ std::vector<TraceEvent> Executor::take_trace() {
 
 int64_t Executor::now_ns() const { return impl_->core->now_ns(); }
 
+const std::string& Executor::collectives() const { return impl_->core->collectives(); }
+
 int64_t Executor::arena_bytes() const {
   int64_t bytes = 0;
   for (int64_t b : plan().arena_bytes) bytes += b;

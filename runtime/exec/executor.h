@@ -99,8 +99,9 @@ class Executor {
   void request_stop();  // async-signal-safe; the ranks agree on it in the next update
   // In order of time. All streams end with the same whole optimizer step (or evaluation after it), the last that had room in each.
   std::vector<TraceEvent> take_trace();
-  int64_t now_ns() const;       // by the clock of these events
-  int64_t arena_bytes() const;  // per rank
+  int64_t now_ns() const;                  // by the clock of these events
+  int64_t arena_bytes() const;             // per rank
+  const std::string& collectives() const;  // Backend::collectives
 
  private:
   struct Impl;

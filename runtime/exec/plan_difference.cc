@@ -34,8 +34,10 @@ std::string full_step(const Plan& plan, const Step& step) {
 
 std::string header_entries(const PlanHeader& h) {
   return fmt::format(
-      "ranks {}, batch {}, micro-batches {}, stage {}, threads {}, precision {}, optimizer {}, momentum {}, prefetch {}, model {}", h.ranks,
-      h.batch, h.micro_batches, h.stage, h.threads, type_name(h.precision), h.optimizer, h.momentum, h.prefetch, h.model_digest);
+      "ranks {}, batch {}, micro-batches {}, stage {}, threads {}, precision {}, optimizer {}, momentum {}, prefetch {}, reduce {}, model "
+      "{}",
+      h.ranks, h.batch, h.micro_batches, h.stage, h.threads, type_name(h.precision), h.optimizer, h.momentum, h.prefetch,
+      reduce_mode_name(h.reduce), h.model_digest);
 }
 
 std::string unit_entry(const Plan& plan, size_t i) {

@@ -231,6 +231,11 @@ void prepare_rank(Rank& rank, const RankBackend& own, const Backend& backend) {
   rank.device = &device;
   rank.host = device.properties().host;
   allocate(rank, device, rank.core->options.check_memory);
+  for (const Arena arena : {Arena::state, Arena::transient}) {
+    const ArenaMemory& memory = rank.arenas[static_cast<int>(arena)];
+    for (Communicator* comm : {own.gather.get(), own.reduce.get()})
+      if (memory.bytes > 0) rank.shared.push_back(comm->share(memory.data(), memory.bytes));
+  }
   prepare_lanes(rank, own);
   if (backend.new_context) rank.context = backend.new_context(rank.compute());
   for (const PlanProgram& program : rank.plan->programs) prepare_program(rank, device, backend.kernel_of, program);

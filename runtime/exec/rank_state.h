@@ -91,6 +91,7 @@ struct Rank {
   Device* device = nullptr;
   bool host = true;  // DeviceProperties::host
   std::array<ArenaMemory, kArenas> arenas;
+  std::vector<std::shared_ptr<void>> shared;         // arenas, with the communicators: ends before them
   std::unique_ptr<DeviceMemory> tables;              // what kernels read beside operands: RunScalars, then the extents of each unit
   std::unique_ptr<DeviceMemory> pinned;              // progress words, then where the device is not the host: inputs on their way
   std::vector<std::pair<int64_t, int64_t>> carried;  // bytes of the transient arena that live from micro_step to update, by address

@@ -4,19 +4,25 @@
 
 #include "base/device_kind.h"
 #include "base/error.h"
+#include "runtime/cuda/cuda_backend.h"
 #include "runtime/plan/reserve.h"
 
 namespace zeroplan {
 
-Backend make_mpi_backend(MpiJob& job, const Plan& plan, std::chrono::milliseconds deadline) {
+Backend make_mpi_backend(MpiJob& job, const Plan& plan, std::chrono::milliseconds deadline, int local_rank) {
   if (plan.header.ranks != job.size())
     throw Error(fmt::format("the plan is for {} ranks, but {} processes were started; compile with --ranks {}, or start {}",
                             plan.header.ranks, job.size(), job.size(), plan.header.ranks));
+  if (plan.header.device == device_kind_name(DeviceKind::cuda))
+    return make_cuda_process_backend(plan, deadline,
+                                     {.rank = job.rank(),
+                                      .size = job.size(),
+                                      .local_rank = local_rank,
+                                      .broadcast = [&job](const std::string& bytes) { return job.broadcast(bytes); },
+                                      .gather = [&job](const std::string& bytes) { return job.gather(bytes); },
+                                      .check_peers = [&job] { job.listen(); }});
   if (plan.header.device != device_kind_name(DeviceKind::cpu))
-    throw Error(
-        fmt::format("the plan is for device {}, and ranks that are processes run on the CPU alone; compile it with --device cpu, or "
-                    "start one process, whose ranks are threads",
-                    plan.header.device));
+    throw Error(fmt::format("the plan is for device {}, which this program does not know", plan.header.device));
   prepare_cpu_kernels();
   Backend backend;
   job.meet();  // here a rank waits for slower ones without taking the processor, which MPI_Comm_dup would

@@ -1,11 +1,13 @@
 #pragma once
-// One rank of the plan in this process, the others in the other processes of its MPI job, on the CPU.
+// One rank of the plan in this process, the others in the other processes of its MPI job.
 #include "runtime/exec/backend.h"
 #include "runtime/mpi/mpi_job.h"
 
 namespace zeroplan {
 
-// Throws Error where the plan has another number of ranks than the job has processes. The job must outlive the backend.
-Backend make_mpi_backend(MpiJob& job, const Plan& plan, std::chrono::milliseconds deadline);
+// On the CPU collectives are MPI's. On GPUs, one for each process, by its place among those of its machine, they are NCCL's, and the job
+// introduces the ranks to each other. Throws Error where the plan has another number of ranks than the job has processes. The job must
+// outlive the backend.
+Backend make_mpi_backend(MpiJob& job, const Plan& plan, std::chrono::milliseconds deadline, int local_rank = 0);
 
 }  // namespace zeroplan

@@ -34,6 +34,7 @@ class OpenMpiJob : public MpiJob {
     gather("");
     broadcast("");
   }
+  void listen() override { state_->throw_if_stopped(); }
   std::string broadcast(const std::string& bytes) override;
   std::vector<std::string> gather(const std::string& bytes) override;
   std::vector<int64_t> clock_offsets() override;

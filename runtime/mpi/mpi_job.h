@@ -9,8 +9,8 @@
 
 namespace zeroplan {
 
-// MPI from start_mpi to the object's end. All ranks make the same calls in the same order, from one thread, but for last_words and end_all.
-// They wait as long as all processes live, and throw PeerFailure where a rank has failed, MissingPeers where a process is gone.
+// MPI from start_mpi to the object's end. All ranks make the same calls in the same order, from one thread, but for listen, last_words and
+// end_all. They wait as long as all processes live, and throw PeerFailure where a rank has failed, MissingPeers where a process is gone.
 class MpiJob {
  public:
   virtual ~MpiJob() = default;  // MPI_Finalize, where nothing failed
@@ -20,7 +20,8 @@ class MpiJob {
   // missing ranks. `slot_bytes`: what each peer sends to a reduction at a time; the communicator keeps that many for each rank.
   virtual std::unique_ptr<Communicator> new_communicator(std::chrono::milliseconds deadline, int64_t slot_bytes) = 0;
   virtual void meet() = 0;
-  virtual std::string broadcast(const std::string& bytes) = 0;            // what rank 0 gave
+  virtual void listen() = 0;                                    // throws PeerFailure where another rank has failed; safe from any thread
+  virtual std::string broadcast(const std::string& bytes) = 0;  // what rank 0 gave
   virtual std::vector<std::string> gather(const std::string& bytes) = 0;  // on rank 0, by rank; empty on the others
   // Nanoseconds that the steady clock of each rank is ahead of rank 0's, on rank 0; empty on the others.
   virtual std::vector<int64_t> clock_offsets() = 0;

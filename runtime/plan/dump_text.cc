@@ -3,6 +3,9 @@
 
 #include <map>
 
+#include "base/checked.h"
+#include "base/counted.h"
+#include "base/device_kind.h"
 #include "base/error.h"
 #include "base/type_name.h"
 #include "runtime/plan/dump.h"
@@ -13,6 +16,18 @@ namespace {
 
 const char* placement_name(Placement placement) { return placement == Placement::sharded ? "sharded" : "replicated"; }
 
+// A ring leaves a node over one link; all-to-all, each of its ranks sends to all ranks of the others.
+void put_reductions(std::string& out, const Plan& plan) {
+  const int64_t ranks = plan.header.ranks, part = reduced_part_bytes(plan);
+  if (plan.header.device != device_kind_name(DeviceKind::cuda) || ranks == 1) return;
+  out += fmt::format("reduce {}\n", reduce_mode_name(plan.header.reduce));
+  for (const int64_t node : {1, 2, 4, 8}) {
+    if (node >= ranks || ranks % node != 0) continue;
+    out += fmt::format("reduced bytes that leave a node of {} in a step: {} all-to-all (ordered), {} in a ring (fast)\n",
+                       counted(node, "rank"), checked_mul(node * (ranks - node), part), checked_mul(ranks - 1, part));
+  }
+}
+
 void put_header(std::string& out, const Plan& plan) {
   const PlanHeader& h = plan.header;
   out += fmt::format("plan format {}  digest {}  by zeroplan {}\n", h.format, h.digest, h.tool_version);
@@ -20,6 +35,7 @@ void put_header(std::string& out, const Plan& plan) {
   out += fmt::format("ranks {}  batch {}  micro-batches {}  stage {}  threads {}  precision {}  device {}\n", h.ranks, h.batch,
                      h.micro_batches, h.stage, h.threads, type_name(h.precision), h.device);
   out += fmt::format("optimizer {}  momentum {}  prefetch {}  max live units {}\n", h.optimizer, h.momentum, h.prefetch, h.max_live_units);
+  put_reductions(out, plan);
   out += fmt::format("loss {}\ncosts {}\n", h.loss, h.cost_source);
   for (const auto& [name, value] : h.options) out += fmt::format("option {} = {}\n", name, value);
   for (const std::string& line : plan.report_lines) out += fmt::format("note {}\n", line);

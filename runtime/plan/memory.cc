@@ -222,7 +222,11 @@ std::string reserve_row(const Plan& plan, Hosting hosting) {
                                 "reserve outside the arenas", reserve.per_rank(alone ? 1 : plan.header.ranks), reserve.code + reserve.heap,
                                 alone ? "" : " over all ranks", reserve.threads + reserve.steps, reserve.packing);
   if (alone) out += fmt::format(", {} of messages and MPI", reserve.messages);
-  return out + '\n';
+  out += '\n';
+  if (reserve.device > 0)
+    out += fmt::format("  {:<41} {:>16}   of reductions by NCCL, where ranks have a GPU each; beside what NCCL takes itself\n",
+                       "receive buffers on the GPU", reserve.device);
+  return out;
 }
 
 }  // namespace

@@ -196,6 +196,7 @@ PlanHeader get_header(const Field& at, const proto::Header& from) {
   to.prefetch = at.sub("prefetch").range(from.prefetch(), 0, 1 << 20);
   to.max_live_units = at.sub("max_live_units").range(from.max_live_units(), 0, 1 << 20);
   to.device = from.device();
+  to.reduce = at.sub("reduce").enumeration<ReduceMode>(from.reduce(), 2);
   to.loss = from.loss();
   to.cost_source = from.cost_source();
   for (const auto& option : from.options()) to.options.emplace_back(option.name(), option.value());

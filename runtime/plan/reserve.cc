@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "base/device_kind.h"
 #include "base/tensor_view.h"
 
 namespace zeroplan {
@@ -13,7 +14,7 @@ constexpr int64_t kCode = 26 * kMiB;
 constexpr int64_t kHeap = 12 * kMiB;
 constexpr int64_t kHeapPerStep = 8192;
 constexpr int64_t kMpi = 12 * kMiB, kMpiPeer = kMiB / 2;  // Open MPI's code, heap and shared pages: 7 MiB, and 0.3 for each rank
-constexpr int64_t kMostMessages = 8 * kMiB, kCacheLine = 64;
+constexpr int64_t kMostMessages = 8 * kMiB, kMostOnGpu = 64 * kMiB, kCacheLine = 64;
 constexpr int64_t kConstantCopies = 4;  // file, graph, its clone, plan
 constexpr int64_t kThread = kMiB / 2;
 constexpr int64_t kPreparedStep = 2048;                              // without its views
@@ -43,6 +44,16 @@ int64_t part_bytes(const Plan& plan, const Step& step) {
   return checked_mul(scatter ? count : ceil_div(count, plan.header.ranks), dtype_bytes(plan.tensors[sent.tensor].dtype));
 }
 
+int64_t largest_part(const Plan& plan, StreamKind stream) {
+  int64_t largest = 1;
+  for (const PlanProgram& program : plan.programs)
+    for (const Step& step : program.steps)
+      if (step.stream == stream) largest = std::max(largest, part_bytes(plan, step));
+  return round_up(largest, kCacheLine);
+}
+
+bool on_gpu(const Plan& plan) { return plan.header.device == device_kind_name(DeviceKind::cuda); }
+
 int64_t constant_bytes(const Plan& plan) {
   int64_t bytes = 0;
   for (const PlanTensor& tensor : plan.tensors)
@@ -57,12 +68,25 @@ int64_t Reserve::per_rank(int ranks_of_a_process) const {
 }
 
 int64_t message_slot_bytes(const Plan& plan, StreamKind stream) {
-  int64_t largest = 1;
-  for (const PlanProgram& program : plan.programs)
+  const int64_t most = (on_gpu(plan) ? kMostOnGpu : kMostMessages) / plan.header.ranks / kCacheLine * kCacheLine;
+  return std::clamp(largest_part(plan, stream), kCacheLine, std::max(most, kCacheLine));
+}
+
+int64_t receive_bytes(const Plan& plan, StreamKind stream) {
+  const int64_t slots = plan.header.ranks * message_slot_bytes(plan, stream);
+  return plan.header.reduce == ReduceMode::fast ? std::max(slots, largest_part(plan, stream)) : slots;
+}
+
+int64_t reduced_part_bytes(const Plan& plan) {
+  int64_t bytes = 0;
+  for (const PlanProgram& program : plan.programs) {
+    const bool micro_step = program.program == Program::micro_step;
+    if (!micro_step && program.program != Program::update) continue;
+    const int64_t times = micro_step ? ceil_div(plan.header.micro_batches, plan.header.ranks) : 1;
     for (const Step& step : program.steps)
-      if (step.stream == stream) largest = std::max(largest, part_bytes(plan, step));
-  const int64_t most = kMostMessages / plan.header.ranks / kCacheLine * kCacheLine;
-  return std::clamp(round_up(largest, kCacheLine), kCacheLine, std::max(most, kCacheLine));
+      if (step.kind == StepKind::reduce_scatter) bytes = checked_add(bytes, checked_mul(part_bytes(plan, step), times));
+  }
+  return bytes;
 }
 
 Reserve find_reserve(const Plan& plan, Hosting hosting) {
@@ -79,8 +103,11 @@ Reserve find_reserve(const Plan& plan, Hosting hosting) {
   reserve.heap = kHeap + steps * kHeapPerStep + kConstantCopies * constant_bytes(plan);
   reserve.threads = (1 + kStreams + plan.header.threads) * kThread;
   reserve.packing *= plan.header.threads;
+  if (on_gpu(plan) && plan.header.ranks > 1)
+    for (const StreamKind stream : {StreamKind::gather, StreamKind::reduce}) reserve.device += receive_bytes(plan, stream);
   if (hosting == Hosting::processes) {
     reserve.messages = kMpi + plan.header.ranks * kMpiPeer;
+    if (on_gpu(plan)) return reserve;  // MPI starts the job and compares it: collectives are NCCL's
     for (const StreamKind stream : {StreamKind::gather, StreamKind::reduce})
       reserve.messages += plan.header.ranks * message_slot_bytes(plan, stream);
   }

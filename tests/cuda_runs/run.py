@@ -1,6 +1,6 @@
 """Whole runs with --device cuda on a GPU or the stand-in: losses against the golden ones in float64, and one set of bits for all ways to run.
 
-usage: run.py ZEROPLAN MODELS mlp|short|delays|gpt2|conv|bf16|matrix|corner
+usage: run.py ZEROPLAN MODELS mlp|nccl|short|delays|gpt2|conv|bf16|matrix|corner
 """
 import hashlib
 import json
@@ -83,6 +83,26 @@ def mlp(start):
     runs.close()
 
 
+def nccl(start):
+    """Ranks with a GPU each reduce by NCCL: ordered, the bits of any other way; fast, close to them and the same each time."""
+    gpus = {"CUDA_HOST_DEVICE_COUNT": "4"}
+    runs = start("mlp")
+    runs.train("alone", ["--ranks", 1])
+    runs.train("on one GPU", ["--ranks", 2])
+    for ranks in (2, 4):
+        for stage in range(4):
+            runs.train(f"ranks {ranks} stage {stage}", ["--ranks", ranks, "--stage", stage], gpus)
+    runs.close()
+    runs = start("mlp")
+    for i in range(2):
+        runs.train(f"fast {i}", ["--ranks", 4, "--reduce", "fast"], gpus)
+    runs.close()
+    runs = start("gpt2_nano_dynamo")
+    runs.train("alone", ["--ranks", 1])
+    runs.train("two GPUs", ["--ranks", 2], gpus)
+    runs.close()
+
+
 def short(start):
     """For builds with a sanitizer."""
     runs = start("mlp")
@@ -150,7 +170,7 @@ def corner(start):
 
 def main():
     zeroplan, folder, part = sys.argv[1:]
-    parts = {"mlp": mlp, "short": short, "delays": delays, "gpt2": gpt2, "conv": conv, "bf16": bf16, "matrix": matrix, "corner": corner}
+    parts = {"mlp": mlp, "nccl": nccl, "short": short, "delays": delays, "gpt2": gpt2, "conv": conv, "bf16": bf16, "matrix": matrix, "corner": corner}
     with tempfile.TemporaryDirectory() as work:
         try:
             parts[part](lambda name, precision="fp32": Runs(zeroplan, pathlib.Path(folder), pathlib.Path(work), name, precision))

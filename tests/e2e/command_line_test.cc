@@ -139,7 +139,7 @@ TEST_F(T33, BatchesThatDoNotDivide) {
 }
 
 TEST_F(T33, OptionsOfLaterAreRefusedByName) {
-  for (const char* option : {"--resume DIR", "--save DIR", "--save-every 3", "--recompute", "--reduce fast"}) {
+  for (const char* option : {"--resume DIR", "--save DIR", "--save-every 3", "--recompute"}) {
     const Outcome outcome = train(option);
     EXPECT_TRUE(outcome.code == 1 || outcome.code == 2) << option << ": " << outcome.output;
     EXPECT_THAT(outcome.output,
@@ -150,6 +150,14 @@ TEST_F(T33, OptionsOfLaterAreRefusedByName) {
     EXPECT_EQ(outcome.code, 1) << outcome.output;
     EXPECT_THAT(outcome.output, AllOf(HasSubstr(command), HasSubstr("not available yet")));
   }
+}
+
+TEST_F(T33, FastReductionsAreOfGpus) {
+  const Outcome fast = train("--reduce fast"), other = train("--reduce slow");
+  EXPECT_EQ(fast.code, 1) << fast.output;
+  EXPECT_THAT(fast.output, AllOf(HasSubstr("--reduce fast"), HasSubstr("--device cuda")));
+  EXPECT_EQ(other.code, 1) << other.output;
+  EXPECT_THAT(other.output, HasSubstr("--reduce slow: must be ordered or fast"));
 }
 
 TEST_F(CommandLine, ABuildWithoutCudaSaysSo) {

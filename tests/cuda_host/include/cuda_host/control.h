@@ -31,6 +31,10 @@ struct Settings {
   bool check_pointers = true;         // kernel pointer arguments must be device-reachable
   bool guard_memory = false;          // host access to device memory traps (needs pkeys)
   bool print_faults = true;
+  int other_card = -1;      // this device has another name than the others
+  bool peer_access = true;  // devices reach each other's memory
+  int driver_version = 0;   // 0: that of the runtime
+  int nccl_version = 0;     // 0: that of the headers
 };
 
 Settings& settings();

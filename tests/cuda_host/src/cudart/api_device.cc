@@ -30,7 +30,7 @@ void fill_limits(cudaDeviceProp& p) {
 
 cudaDeviceProp properties(int device) {
   cudaDeviceProp p = {};
-  std::snprintf(p.name, sizeof(p.name), "cuda_host emulated device %d", device);
+  std::snprintf(p.name, sizeof(p.name), device == settings().other_card ? "another card of cuda_host" : "a card of cuda_host");
   p.uuid.bytes[0] = static_cast<char>(device + 1);
   p.totalGlobalMem = settings().device_memory;
   p.major = 9;
@@ -141,7 +141,7 @@ cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
   CUDA_HOST_BEGIN();
   if (can == nullptr) return finish(cudaErrorInvalidValue);
   if (!valid_device(device) || !valid_device(peer)) return finish(cudaErrorInvalidDevice);
-  *can = device != peer;
+  *can = device != peer && settings().peer_access;
   return cudaSuccess;
 }
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
@@ -153,7 +153,7 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
 }
 cudaError_t cudaDriverGetVersion(int* version) {
   CUDA_HOST_BEGIN();
-  *version = CUDART_VERSION;
+  *version = settings().driver_version != 0 ? settings().driver_version : CUDART_VERSION;
   return cudaSuccess;
 }
 cudaError_t cudaRuntimeGetVersion(int* version) {

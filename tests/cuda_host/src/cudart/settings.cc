@@ -23,6 +23,10 @@ Settings initial_settings() {
   int order = static_cast<int>(s.thread_order);
   from_environment("CUDA_HOST_DEVICE_COUNT", s.device_count);
   from_environment("CUDA_HOST_DEVICE_MEMORY", s.device_memory);
+  from_environment("CUDA_HOST_OTHER_CARD", s.other_card);
+  from_environment("CUDA_HOST_PEER_ACCESS", s.peer_access);
+  from_environment("CUDA_HOST_DRIVER_VERSION", s.driver_version);
+  from_environment("CUDA_HOST_NCCL_VERSION", s.nccl_version);
   from_environment("CUDA_HOST_SEED", s.seed);
   from_environment("CUDA_HOST_SHUFFLE_BLOCKS", s.shuffle_blocks);
   from_environment("CUDA_HOST_THREAD_ORDER", order);

@@ -39,7 +39,7 @@ ncclResult_t finish_work(const std::shared_ptr<Member>& member) {
 ncclResult_t ncclGetVersion(int* version) {
   CUDA_HOST_NCCL_BEGIN();
   if (version == nullptr) return ncclInvalidArgument;
-  *version = NCCL_VERSION_CODE;
+  *version = settings().nccl_version != 0 ? settings().nccl_version : NCCL_VERSION_CODE;
   return ncclSuccess;
 }
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
