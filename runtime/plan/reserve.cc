@@ -10,7 +10,7 @@ namespace zeroplan {
 namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
-constexpr int64_t kCode = 26 * kMiB;
+constexpr int64_t kCode = 28 * kMiB;
 constexpr int64_t kHeap = 12 * kMiB;
 constexpr int64_t kHeapPerStep = 8192;
 constexpr int64_t kMpi = 12 * kMiB, kMpiPeer = kMiB / 2;  // Open MPI's code, heap and shared pages: 7 MiB, and 0.3 for each rank
