@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include "api/zeroplan.h"
-#include "base/device_kind.h"
 #include "base/error.h"
 #include "runtime/cuda/cuda_backend.h"
+#include "runtime/plan/plan_device.h"
 #include "tools/commands.h"
 #include "tools/open_files.h"
 #include "tools/run_arguments.h"
@@ -49,7 +49,7 @@ void add_run_command(CLI::App& app, Processes& processes) {
     if (!arguments->device.empty() && arguments->device != plan.header.device)
       throw Error(fmt::format("--device {}: {} is a plan for {}; compile it with --device {}", arguments->device, arguments->plan,
                               plan.header.device, arguments->device));
-    if (plan.header.device == device_kind_name(DeviceKind::cuda)) require_gpu();
+    if (is_for(plan, DeviceKind::cuda)) require_gpu();
     check_ranks(plan.header.ranks, arguments->plan + ": --ranks", processes);
     arguments->run.execute(plan, arguments->run.open(plan));
   });

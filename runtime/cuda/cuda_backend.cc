@@ -7,7 +7,6 @@
 #include <algorithm>
 
 #include "base/counted.h"
-#include "base/device_kind.h"
 #include "base/error.h"
 #include "kernels/cuda/context.h"
 #include "kernels/cuda/errors.h"
@@ -15,6 +14,7 @@
 #include "runtime/cuda/cuda_local_communicator.h"
 #include "runtime/cuda/gpus.h"
 #include "runtime/cuda/nccl_communicator.h"
+#include "runtime/plan/plan_device.h"
 #include "runtime/plan/reserve.h"
 
 namespace zeroplan {
@@ -22,12 +22,6 @@ namespace {
 
 std::unique_ptr<KernelContext> new_context(Stream& compute) {
   return std::make_unique<CudaContext>(static_cast<cudaStream_t>(compute.native()));
-}
-
-void require_cuda_plan(const Plan& plan) {
-  if (plan.header.device != device_kind_name(DeviceKind::cuda))
-    throw Error(
-        fmt::format("the plan is for device {}: it counts other scratch memory; compile it with --device cuda", plan.header.device));
 }
 
 int64_t all_receive_bytes(const Plan& plan) { return receive_bytes(plan, StreamKind::gather) + receive_bytes(plan, StreamKind::reduce); }
@@ -77,7 +71,7 @@ void compare_gpus(const CudaJob& job, const GpuOfRank& own) {
 void require_gpu() { cuda_devices(); }
 
 Backend make_cuda_backend(const Plan& plan, std::chrono::milliseconds deadline) {
-  require_cuda_plan(plan);
+  require_device(plan, DeviceKind::cuda);
   const int n = plan.header.ranks, count = std::min(n, cuda_devices());
   const bool by_nccl = n > 1 && count == n;
   Backend backend{.kernel_of = cuda_kernel, .new_context = new_context};
@@ -107,7 +101,7 @@ Backend make_cuda_backend(const Plan& plan, std::chrono::milliseconds deadline) 
 }
 
 Backend make_cuda_process_backend(const Plan& plan, std::chrono::milliseconds deadline, const CudaJob& job) {
-  require_cuda_plan(plan);
+  require_device(plan, DeviceKind::cuda);
   const int seen = cuda_devices(), index = gpu_of(job.local_rank, seen);
   const std::shared_ptr<Device> device = make_cuda_device(index);
   compare_gpus(job, describe_gpu(index, seen, *device));

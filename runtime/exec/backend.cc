@@ -1,15 +1,10 @@
 #include "runtime/exec/backend.h"
-
-#include <fmt/format.h>
-
-#include "base/device_kind.h"
-#include "base/error.h"
+#include "runtime/plan/plan_device.h"
 
 namespace zeroplan {
 
 Backend make_cpu_backend(const Plan& plan, std::chrono::milliseconds deadline) {
-  if (plan.header.device != device_kind_name(DeviceKind::cpu))
-    throw Error(fmt::format("the plan is for device {}: it counts other scratch memory; compile it with --device cpu", plan.header.device));
+  require_device(plan, DeviceKind::cpu);
   prepare_cpu_kernels();
   const int n = plan.header.ranks;
   const std::shared_ptr<Device> device = make_cpu_device(plan.header.threads);

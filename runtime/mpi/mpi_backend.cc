@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "base/device_kind.h"
 #include "base/error.h"
 #include "runtime/cuda/cuda_backend.h"
+#include "runtime/plan/plan_device.h"
 #include "runtime/plan/reserve.h"
 
 namespace zeroplan {
@@ -13,7 +13,7 @@ Backend make_mpi_backend(MpiJob& job, const Plan& plan, std::chrono::millisecond
   if (plan.header.ranks != job.size())
     throw Error(fmt::format("the plan is for {} ranks, but {} processes were started; compile with --ranks {}, or start {}",
                             plan.header.ranks, job.size(), job.size(), plan.header.ranks));
-  if (plan.header.device == device_kind_name(DeviceKind::cuda))
+  if (is_for(plan, DeviceKind::cuda))
     return make_cuda_process_backend(plan, deadline,
                                      {.rank = job.rank(),
                                       .size = job.size(),
@@ -21,7 +21,7 @@ Backend make_mpi_backend(MpiJob& job, const Plan& plan, std::chrono::millisecond
                                       .broadcast = [&job](const std::string& bytes) { return job.broadcast(bytes); },
                                       .gather = [&job](const std::string& bytes) { return job.gather(bytes); },
                                       .check_peers = [&job] { job.listen(); }});
-  if (plan.header.device != device_kind_name(DeviceKind::cpu))
+  if (!is_for(plan, DeviceKind::cpu))
     throw Error(fmt::format("the plan is for device {}, which this program does not know", plan.header.device));
   prepare_cpu_kernels();
   Backend backend;

@@ -5,11 +5,11 @@
 
 #include "base/checked.h"
 #include "base/counted.h"
-#include "base/device_kind.h"
 #include "base/error.h"
 #include "base/type_name.h"
 #include "runtime/plan/dump.h"
 #include "runtime/plan/memory.h"
+#include "runtime/plan/plan_device.h"
 
 namespace zeroplan {
 namespace {
@@ -19,7 +19,7 @@ const char* placement_name(Placement placement) { return placement == Placement:
 // A ring leaves a node over one link; all-to-all, each of its ranks sends to all ranks of the others.
 void put_reductions(std::string& out, const Plan& plan) {
   const int64_t ranks = plan.header.ranks, part = reduced_part_bytes(plan);
-  if (plan.header.device != device_kind_name(DeviceKind::cuda) || ranks == 1) return;
+  if (!is_for(plan, DeviceKind::cuda) || ranks == 1) return;
   out += fmt::format("reduce {}\n", reduce_mode_name(plan.header.reduce));
   for (const int64_t node : {1, 2, 4, 8}) {
     if (node >= ranks || ranks % node != 0) continue;

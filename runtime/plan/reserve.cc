@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/checked.h"
-#include "base/device_kind.h"
 #include "base/tensor_view.h"
+#include "runtime/plan/plan_device.h"
 
 namespace zeroplan {
 namespace {
@@ -52,8 +52,6 @@ int64_t largest_part(const Plan& plan, StreamKind stream) {
   return round_up(largest, kCacheLine);
 }
 
-bool on_gpu(const Plan& plan) { return plan.header.device == device_kind_name(DeviceKind::cuda); }
-
 int64_t constant_bytes(const Plan& plan) {
   int64_t bytes = 0;
   for (const PlanTensor& tensor : plan.tensors)
@@ -68,7 +66,7 @@ int64_t Reserve::per_rank(int ranks_of_a_process) const {
 }
 
 int64_t message_slot_bytes(const Plan& plan, StreamKind stream) {
-  const int64_t most = (on_gpu(plan) ? kMostOnGpu : kMostMessages) / plan.header.ranks / kCacheLine * kCacheLine;
+  const int64_t most = (is_for(plan, DeviceKind::cuda) ? kMostOnGpu : kMostMessages) / plan.header.ranks / kCacheLine * kCacheLine;
   return std::clamp(largest_part(plan, stream), kCacheLine, std::max(most, kCacheLine));
 }
 
@@ -103,11 +101,11 @@ Reserve find_reserve(const Plan& plan, Hosting hosting) {
   reserve.heap = kHeap + steps * kHeapPerStep + kConstantCopies * constant_bytes(plan);
   reserve.threads = (1 + kStreams + plan.header.threads) * kThread;
   reserve.packing *= plan.header.threads;
-  if (on_gpu(plan) && plan.header.ranks > 1)
+  if (is_for(plan, DeviceKind::cuda) && plan.header.ranks > 1)
     for (const StreamKind stream : {StreamKind::gather, StreamKind::reduce}) reserve.device += receive_bytes(plan, stream);
   if (hosting == Hosting::processes) {
     reserve.messages = kMpi + plan.header.ranks * kMpiPeer;
-    if (on_gpu(plan)) return reserve;  // MPI starts the job and compares it: collectives are NCCL's
+    if (is_for(plan, DeviceKind::cuda)) return reserve;  // MPI starts the job and compares it: collectives are NCCL's
     for (const StreamKind stream : {StreamKind::gather, StreamKind::reduce})
       reserve.messages += plan.header.ranks * message_slot_bytes(plan, stream);
   }

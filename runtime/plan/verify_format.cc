@@ -1,9 +1,9 @@
 // Rule format: every index in range, tensors inside their arena and aligned, units laid out without overlap.
 #include <algorithm>
 
-#include "base/device_kind.h"
 #include "base/shape.h"
 #include "base/type_name.h"
+#include "runtime/plan/plan_device.h"
 #include "runtime/plan/report.h"
 #include "runtime/plan/verify_context.h"
 
@@ -238,7 +238,7 @@ void verify_format(VerifyContext& context) {
   const PlanHeader& h = context.plan.header;
   if (h.format != kPlanFormat) context.fail("format", fmt::format("format {} instead of {}", h.format, kPlanFormat));
   if (h.ranks < 1 || h.micro_batches < 1 || h.threads < 1) context.fail("format", "ranks, micro-batches and threads must be positive");
-  if (h.reduce == ReduceMode::fast && h.device != device_kind_name(DeviceKind::cuda))
+  if (h.reduce == ReduceMode::fast && !is_for(context.plan, DeviceKind::cuda))
     context.fail("format", fmt::format("reductions are fast and the device is {}: they are on cuda alone", h.device));
   for (size_t i = 0; i < context.plan.tensors.size(); ++i) check_tensor(context, static_cast<int32_t>(i));
   for (size_t i = 0; i < context.plan.units.size(); ++i) check_unit(context, static_cast<int32_t>(i));

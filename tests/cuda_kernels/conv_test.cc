@@ -41,9 +41,10 @@ TEST(CudaConv, EveryCaseByColumns) {
       SCOPED_TRACE(std::string(op_case.name) + " " + std::string(dtype_name(precision)));
       const CaseGraph built = build_case(op_case, precision, 3);
       RunOptions options = columns_on_device();
-      // Twice: the stand-in's product adds up all places one after the other.
+      // The stand-in's product adds up all places of a weight gradient one after the other.
+      const double more = op_case.op == OpKind::conv_grad_weight && precision == DType::f32 ? 2 : 1;
       expect_all_close(run_case(built, options), reference_outputs(built),
-                       2 * tolerance(op_case.op, precision == DType::f64 ? DType::f64 : DType::f32));
+                       more * tolerance(op_case.op, precision == DType::f64 ? DType::f64 : DType::f32));
     }
   }
   EXPECT_GT(cases, 70);

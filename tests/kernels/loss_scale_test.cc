@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/plan/report.h"
-#include "tests/kernels/runner.h"
+#include "tests/kernels/step_call.h"
 
 namespace zeroplan {
 namespace {
@@ -16,15 +16,7 @@ TensorView view_of(std::vector<T>& x, DType dtype) {
 
 void call(const TestDevice& device, OpKind op, std::vector<TensorView> in, std::vector<TensorView> out, const Attributes& attributes,
           const RunScalars& scalars = {}, const UnitArgs& unit = {}) {
-  KernelArgs args;
-  args.inputs = in.data();
-  args.input_count = static_cast<int>(in.size());
-  args.outputs = out.data();
-  args.output_count = static_cast<int>(out.size());
-  args.attributes = &attributes;
-  args.unit = &unit;
-  args.scalars = &scalars;
-  run_kernel(device, op, args);
+  StepCall{std::move(in), std::move(out), attributes, scalars, unit}.run(device, op);
 }
 
 // The master moves as weights of float32 do, to the bit; the weights are its rounding, padding and skipped steps aside.

@@ -6,7 +6,7 @@
 
 #define ZP_KERNEL_NAMESPACE kernels_test
 #include "kernels/scalar/optimizer.h"
-#include "tests/kernels/runner.h"
+#include "tests/kernels/step_call.h"
 
 namespace zeroplan {
 namespace {
@@ -45,16 +45,7 @@ struct Update {
     const Attributes attributes = {{Attr::optimizer, optimizer}};
     const UnitArgs unit{extents.data(), static_cast<int>(extents.size()), extents.back().offset + extents.back().elements, first, covered};
     scalars.step = step;
-    KernelArgs args;
-    args.inputs = in.data();
-    args.input_count = static_cast<int>(in.size());
-    args.outputs = out.data();
-    args.output_count = static_cast<int>(out.size());
-    args.attributes = &attributes;
-    args.unit = &unit;
-    args.scalars = &scalars;
-    args.threads = threads;
-    run_kernel(device, OpKind::optimizer_update, args);
+    StepCall{std::move(in), std::move(out), attributes, scalars, unit, threads}.run(device, OpKind::optimizer_update);
   }
 };
 

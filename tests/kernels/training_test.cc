@@ -5,31 +5,10 @@
 #include <gtest/gtest.h>
 
 #include "runtime/plan/report.h"
-#include "tests/kernels/runner.h"
+#include "tests/kernels/step_call.h"
 
 namespace zeroplan {
 namespace {
-
-struct StepCall {
-  std::vector<TensorView> inputs, outputs;
-  Attributes attributes;
-  RunScalars scalars;
-  UnitArgs unit;
-  int threads = 1;
-
-  void run(const TestDevice& device, OpKind op) {
-    KernelArgs args;
-    args.inputs = inputs.data();
-    args.input_count = static_cast<int>(inputs.size());
-    args.outputs = outputs.data();
-    args.output_count = static_cast<int>(outputs.size());
-    args.attributes = &attributes;
-    args.unit = &unit;
-    args.scalars = &scalars;
-    args.threads = threads;
-    run_kernel(device, op, args);
-  }
-};
 
 template <typename T>
 DType dtype_of() {
