@@ -20,7 +20,8 @@ void check_nccl(ncclResult_t status, const char* call);
 // NCCL is called with one lock held, so that nothing uses what abort has freed. Safe from any thread.
 class NcclRank : public std::enable_shared_from_this<NcclRank> {
  public:
-  NcclRank(int rank, std::shared_ptr<Device> device, LocalGroup& group, std::chrono::milliseconds deadline, std::function<void()> check_peers);
+  NcclRank(int rank, std::shared_ptr<Device> device, LocalGroup& group, std::chrono::milliseconds deadline,
+           std::function<void()> check_peers);
   ~NcclRank();  // after finish() or end()
   NcclRank(const NcclRank&) = delete;
   NcclRank& operator=(const NcclRank&) = delete;
@@ -29,8 +30,8 @@ class NcclRank : public std::enable_shared_from_this<NcclRank> {
   Device& device() const { return *device_; }
   ncclComm_t* handle() { return &comm_; }  // for what makes it
 
-  // status = issue(communicator), then until NCCL has taken it. Throws Error with NCCL's words, MissingPeers behind the deadline, the reason
-  // of an abort, and what check_peers throws.
+  // status = issue(communicator), then until NCCL has taken it. Throws Error with NCCL's words, MissingPeers behind the deadline, the
+  // reason of an abort, and what check_peers throws.
   template <typename Fn>
   void call(const char* name, const Fn& issue) {
     settle(name, locked(issue));
