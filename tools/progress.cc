@@ -47,6 +47,7 @@ std::string Progress::details(const RunEvent& event) const {
 }
 
 void Progress::show(const RunEvent& event) {
+  skipped_ += event.step->skipped;
   const int64_t done = event.step->step;
   if (!terminal_) {
     if (worth_a_line(event)) say("step {}/{}  {}\n", done, event.steps, details(event));
@@ -65,6 +66,8 @@ void Progress::show(const RunEvent& event) {
 void Progress::finish(const RunResult& result) {
   if (open_line_) say("\n");
   if (result.stopped) say("stopped after {}\n", counted(result.steps_done, "step"));
+  if (skipped_ > 0)
+    say("{} of {} skipped{}\n", skipped_, counted(result.steps_done, "step"), skipped_ == result.steps_done ? ": nothing was trained" : "");
 }
 
 }  // namespace zeroplan

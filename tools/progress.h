@@ -16,6 +16,7 @@ class Progress {
   std::string details(const RunEvent& event) const;
   bool terminal_;
   bool open_line_ = false;
+  int64_t skipped_ = 0;  // steps
   int64_t tokens_per_sample_;
   std::chrono::steady_clock::time_point last_{};
 };

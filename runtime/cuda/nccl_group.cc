@@ -31,7 +31,8 @@ NcclGroup::NcclGroup(const NcclSetup& setup)
       check_peers_(setup.check_peers),
       listeners_(setup.ranks.size()) {
   for (size_t i = 0; i < setup.ranks.size(); ++i)
-    ranks_.push_back(std::make_shared<NcclRank>(setup.ranks[i], setup.devices[i], *this, deadline_, check_peers_));
+    ranks_.push_back(
+        std::make_shared<NcclRank>(setup.ranks[i], setup.devices[i], static_cast<LocalGroup&>(*this), deadline_, check_peers_));
   watcher_ = std::thread([this] { watch(); });
 }
 

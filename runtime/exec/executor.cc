@@ -52,6 +52,10 @@ ReportFields read_report(Core& core, int32_t tensor) {
   return fields;
 }
 
+bool sends_float16(const Plan& plan) {
+  return std::any_of(plan.units.begin(), plan.units.end(), [](const PlanUnit& u) { return u.reduce_dtype == DType::f16; });
+}
+
 void take_report(Core& core, const ReportFields& fields, StepReport& report) {
   report.loss = fields[kReportLoss];
   report.weight = fields[kReportWeight] / (fields[kReportScale] > 0 ? fields[kReportScale] : 1);
@@ -63,10 +67,14 @@ void take_report(Core& core, const ReportFields& fields, StepReport& report) {
   if (core.plan().roles.loss_scale != kNone) report.loss_scale = fields[kReportScale];
   if (fields[kReportOverflow] != 0) report.overflow = first_overflow(core);
   if (report.stopped || fields[kReportFinite] != 0) return;
-  throw Error(fmt::format("loss {} or gradient norm {} is not finite; nothing was updated. Look for NaN in the data, lower the "
-                          "learning rate, clip, or run with --check-nan to find the input or op that it came from",
-                          report.loss, report.grad_norm),
-              {.step = report.step});
+  std::string what = fmt::format("loss {} or gradient norm {} is not finite; nothing was updated. ", report.loss, report.grad_norm);
+  if (std::isfinite(report.loss) && sends_float16(core.plan()))
+    what += "Gradients are sent as float16, which ends at 65504, and are sums over samples: try --reduce-dtype bf16 or fp32. Else look";
+  else
+    what += "Look";
+  throw Error(
+      what + " for NaN in the data, lower the learning rate, clip, or run with --check-nan to find the input or op that it came from",
+      {.step = report.step});
 }
 
 }  // namespace

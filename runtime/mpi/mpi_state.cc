@@ -17,6 +17,7 @@ constexpr size_t kLongestNotice = 3500;  // bytes: sent at once, without the rec
 constexpr auto kFirstPause = std::chrono::microseconds(20), kLongestPause = std::chrono::microseconds(500);
 constexpr auto kFarewell = std::chrono::milliseconds(500);
 constexpr auto kPeerCheck = std::chrono::milliseconds(50);
+constexpr auto kLongestStop = std::chrono::seconds(10);  // of a peer's process: one that is continued before goes on
 
 std::string packed(const Notice& notice) {
   std::string text{static_cast<char>(notice.fate), static_cast<char>(notice.names_rank)};
@@ -136,6 +137,7 @@ void MpiState::wait(MpiRequests& requests, std::chrono::milliseconds deadline, i
   const auto begin = std::chrono::steady_clock::now();
   auto next_check = begin + kPeerCheck;
   int gone = -1;
+  auto last_running = begin;  // all that are missing
   for (auto pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {
     throw_if_stopped();
     if (peer < 0 ? requests.done() : requests.done_with(peer)) return;
@@ -144,6 +146,9 @@ void MpiState::wait(MpiRequests& requests, std::chrono::milliseconds deadline, i
     if (deadline.count() > 0 && now > begin + deadline) miss_late(requests.missing(), deadline);
     if (now > next_check) {
       gone = requests.missing_one([&](int r) { return peers_.ended(r); });
+      const int stopped = requests.missing_one([&](int r) { return peers_.stopped(r); });
+      if (stopped < 0) last_running = now;
+      if (now > last_running + kLongestStop) miss({stopped}, fmt::format("does not go on: {}", peers_.trouble(stopped)));
       next_check = now + kPeerCheck;
     }
     std::this_thread::sleep_for(pause);

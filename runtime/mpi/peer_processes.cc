@@ -62,12 +62,15 @@ bool PeerProcesses::on_this_machine(int rank) const {
 
 bool PeerProcesses::ended(int rank) const { return on_this_machine(rank) && has_ended(by_rank_[rank], read_state(by_rank_[rank].pid)); }
 
+bool PeerProcesses::stopped(int rank) const {
+  if (!on_this_machine(rank)) return false;
+  const ProcessState now = read_state(by_rank_[rank].pid);
+  return !has_ended(by_rank_[rank], now) && (now.state == 'T' || now.state == 't');
+}
+
 std::string PeerProcesses::trouble(int rank) const {
-  if (!on_this_machine(rank)) return "";
-  const ProcessIdentity& who = by_rank_[rank];
-  const ProcessState now = read_state(who.pid);
-  if (has_ended(who, now)) return fmt::format("its process {} has ended", who.pid);
-  if (now.state == 'T' || now.state == 't') return fmt::format("its process {} is stopped", who.pid);
+  if (ended(rank)) return fmt::format("its process {} has ended", by_rank_[rank].pid);
+  if (stopped(rank)) return fmt::format("its process {} is stopped", by_rank_[rank].pid);
   return "";
 }
 

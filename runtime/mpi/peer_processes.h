@@ -24,6 +24,7 @@ class PeerProcesses {
   // "its process 4711 has ended", "its process 4711 is stopped"; empty where it runs or cannot be seen.
   std::string trouble(int rank) const;
   bool ended(int rank) const;
+  bool stopped(int rank) const;  // by a signal, until it is told to continue
 
  private:
   std::vector<ProcessIdentity> by_rank_;

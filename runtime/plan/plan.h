@@ -14,7 +14,6 @@
 namespace zeroplan {
 
 inline constexpr int kPlanFormat = 9;
-
 // Operands and Plan::source name the same values: a gathered copy carries the value of the parameter, and a view of a gathered copy (which
 // insert_all_gather cloned) the value of the view in the source graph.
 struct PlanValue {
@@ -76,8 +75,7 @@ struct PlanHeader {
   std::string model_digest;  // xxh128 of the model file, and the length and ends of each external tensor
   std::string digest;        // xxh128 of the plan without this field
   int ranks = 1;
-  int64_t batch = 1;          // samples per optimizer step
-  int64_t micro_batches = 1;  // V
+  int64_t batch = 1, micro_batches = 1;  // samples per optimizer step; V
   int stage = 3;
   int threads = 1;               // per rank
   DType precision = DType::f32;  // of the model's values

@@ -49,6 +49,10 @@ for _ in 1 2 3; do
   grep '^zeroplan: ' refused.log | tail -1 | grep -qE 'rank [0-9] is gone: its process [0-9]+ has ended \(rank [0-9], step [0-9]+, .*unit ' || fail "$(cat refused.log)"
 done
 
+# A process that is stopped is waited for, but not for long.
+stop_rank() { kill -STOP "$(rank_of 2)"; }
+refused ' is stopped (rank ' signalled stop_rank
+
 # mpirun itself is killed.
 kill_mpirun() { kill -9 $job; }
 signalled kill_mpirun >/dev/null 2>&1 || true

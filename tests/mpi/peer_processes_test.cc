@@ -50,7 +50,7 @@ TEST(PeerProcesses, OneThatRunsHasNoTrouble) {
   const Child child;
   const PeerProcesses peers({own_identity(), child.identity});
   EXPECT_TRUE(peers.on_this_machine(0) && peers.on_this_machine(1));
-  EXPECT_FALSE(peers.ended(0) || peers.ended(1));
+  EXPECT_FALSE(peers.ended(0) || peers.ended(1) || peers.stopped(1));
   EXPECT_EQ(peers.trouble(0) + peers.trouble(1), "");
 }
 
@@ -59,6 +59,7 @@ TEST(PeerProcesses, AStoppedOneHasNotEnded) {
   const PeerProcesses peers({child.identity});
   child.signal_and_wait(SIGSTOP, WUNTRACED);
   EXPECT_FALSE(peers.ended(0));
+  EXPECT_TRUE(peers.stopped(0));
   EXPECT_THAT(peers.trouble(0), HasSubstr(std::to_string(child.pid()) + " is stopped"));
 }
 
