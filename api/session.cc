@@ -6,7 +6,6 @@
 #include "graph/onnx/read_model.h"
 #include "graph/onnx/stored_weight.h"
 #include "runtime/cuda/cuda_backend.h"
-#include "runtime/plan/plan_device.h"
 
 namespace zeroplan {
 
@@ -33,7 +32,7 @@ WeightReader open_weights(const Plan& plan, std::shared_ptr<WeightFiles> files) 
 
 std::unique_ptr<Executor> make_executor(const Plan& plan, ExecutorOptions options, std::shared_ptr<WeightFiles> files) {
   require_verified(plan);
-  if (!options.backend && is_for(plan, DeviceKind::cuda)) options.backend = make_cuda_backend;
+  if (!options.backend && plan.header.device == DeviceKind::cuda) options.backend = make_cuda_backend;
   return std::make_unique<Executor>(std::vector{std::make_shared<const Plan>(plan)}, open_weights(plan, std::move(files)),
                                     std::move(options));
 }

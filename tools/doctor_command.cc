@@ -10,6 +10,7 @@
 #include "base/npy.h"
 #include "base/temporary_folder.h"
 #include "graph/onnx/read_model.h"
+#include "runtime/cuda/cuda_backend.h"
 #include "tools/commands.h"
 #include "tools/compile_arguments.h"
 #include "tools/console.h"
@@ -180,6 +181,7 @@ class Doctor {
 
 void run(const Arguments& arguments) {
   const CompileOptions options = arguments.compile.finish();
+  if (options.device == DeviceKind::cuda) require_gpu();
   check_data_folder(arguments.data);
   const ModelFile model = open_model(arguments.model);
   Doctor doctor(arguments, model, options);

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/npy.h"
 #include "base/type_name.h"
+#include "runtime/cuda/cuda_backend.h"
 #include "tools/commands.h"
 #include "tools/compile_arguments.h"
 #include "tools/console.h"
@@ -43,6 +44,7 @@ void make_folder(const std::string& path) {
 void run(const Arguments& arguments) {
   CompileOptions options = arguments.compile.finish();
   check_local_ranks(options.ranks, "--ranks");
+  if (options.device == DeviceKind::cuda) require_gpu();
   const ModelFile model = open_model(arguments.model);
   options.outputs = arguments.outputs.empty() ? model.output_names() : arguments.outputs;
   options.inference = true;

@@ -1,5 +1,6 @@
 #include "tools/processes.h"
 
+#include <algorithm>
 #include <csignal>
 #include <thread>
 

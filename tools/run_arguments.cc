@@ -217,7 +217,7 @@ int64_t RunArguments::train(Executor& executor, const RunData& data, MetricsWrit
 std::vector<std::string> RunArguments::settings(const Plan& plan, const RunData& data) const {
   const RunOptions o = finish(plan);
   const auto samples = [](const DataSource* source) { return source ? source->samples() : 0; };
-  return {fmt::format("--device {}", plan.header.device),
+  return {fmt::format("--device {}", device_kind_name(plan.header.device)),
           fmt::format("--steps {}", o.steps),
           fmt::format("--epochs {}", o.epochs),
           fmt::format("--shuffle {}", o.shuffle),

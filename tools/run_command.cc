@@ -5,7 +5,6 @@
 #include "api/zeroplan.h"
 #include "base/error.h"
 #include "runtime/cuda/cuda_backend.h"
-#include "runtime/plan/plan_device.h"
 #include "tools/commands.h"
 #include "tools/open_files.h"
 #include "tools/run_arguments.h"
@@ -46,10 +45,10 @@ void add_run_command(CLI::App& app, Processes& processes) {
   command->callback([arguments, &processes] {
     arguments->run.check({{"the plan", arguments->plan}});
     const Plan plan = load(arguments->plan);
-    if (!arguments->device.empty() && arguments->device != plan.header.device)
+    if (!arguments->device.empty() && arguments->device != device_kind_name(plan.header.device))
       throw Error(fmt::format("--device {}: {} is a plan for {}; compile it with --device {}", arguments->device, arguments->plan,
-                              plan.header.device, arguments->device));
-    if (is_for(plan, DeviceKind::cuda)) require_gpu();
+                              device_kind_name(plan.header.device), arguments->device));
+    if (plan.header.device == DeviceKind::cuda) require_gpu();
     check_ranks(plan.header.ranks, arguments->plan + ": --ranks", processes);
     arguments->run.execute(plan, arguments->run.open(plan));
   });

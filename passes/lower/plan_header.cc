@@ -9,7 +9,7 @@ PlanHeader plan_header(const CompileOptions& options, const Loss& loss, int max_
   header.batch = options.batch;
   header.micro_batches = options.micro_batches;
   header.stage = options.stage;
-  header.device = std::string(device_kind_name(options.device));
+  header.device = options.device;
   header.reduce = options.reduce;
   header.threads = options.threads;
   header.precision = options.precision;

@@ -32,7 +32,8 @@ class Narrower {
  public:
   Narrower(Graph& graph, DType half) : graph_(graph), half_(half), of_loss_(loss_nodes(graph)) {}
 
-  void run() {
+  // Returns whether anything has another type now.
+  bool run() {
     narrow_parameters();
     std::vector<Node> nodes = std::move(graph_.nodes);
     graph_.nodes.clear();
@@ -40,15 +41,21 @@ class Narrower {
     for (ValueId* id : {&graph_.loss.sum, &graph_.loss.weight})
       if (*id != kNone && graph_.values[*id].dtype == half_) *id = as(*id, DType::f32, Node{});
     sort_programs(graph_);
+    return changed_;
   }
 
  private:
   bool is_single(ValueId id) const { return id != kNone && graph_.values[id].dtype == DType::f32; }
 
+  void set(DType& dtype, DType to) {
+    changed_ |= dtype != to;
+    dtype = to;
+  }
+
   // Running statistics are no values of the model, and a 16-bit master would lose the integers that a quantised weight is rounded to.
   void narrow_parameters() {
     for (Parameter& parameter : graph_.parameters)
-      if (parameter.dtype == DType::f32 && !parameter.statistics && !parameter.source.quantization) parameter.dtype = half_;
+      if (parameter.dtype == DType::f32 && !parameter.statistics && !parameter.source.quantization) set(parameter.dtype, half_);
     for (Value& value : graph_.values)
       if (value.kind == ValueKind::parameter) value.dtype = graph_.parameters[value.parameter].dtype;
   }
@@ -94,7 +101,7 @@ class Narrower {
       if (node.op == OpKind::cast && dtype_attribute(node.attributes) == DType::f32) node.attributes.set(Attr::dtype, dtype_value(dtype));
     }
     const std::vector<OutputType> types = infer_node(graph_, node);
-    for (size_t i = 0; i < types.size(); ++i) graph_.values[node.outputs[i]].dtype = types[i].dtype;
+    for (size_t i = 0; i < types.size(); ++i) set(graph_.values[node.outputs[i]].dtype, types[i].dtype);
     if (free) free_.insert(node.outputs.begin(), node.outputs.end());
     graph_.add_node(std::move(node));
   }
@@ -127,6 +134,7 @@ class Narrower {
   // The value in this type: made once for each program that reads it.
   ValueId as(ValueId id, DType dtype, const Node& reader) {
     if (graph_.values[id].dtype == dtype) return id;
+    changed_ = true;
     const std::tuple key(id, dtype, reader.program);
     if (const auto known = as_.find(key); known != as_.end()) return known->second;
     return as_[key] = is_free(id) ? remade(id, dtype, reader) : builder(reader).cast(id, dtype);
@@ -147,6 +155,7 @@ class Narrower {
   Graph& graph_;
   const DType half_;
   const std::vector<bool> of_loss_;
+  bool changed_ = false;
   std::set<ValueId> free_;  // computed ones
   std::map<std::tuple<ValueId, DType, Program>, ValueId> as_;
 };
@@ -154,9 +163,7 @@ class Narrower {
 }  // namespace
 
 bool precision(Graph& graph, const CompileOptions& options) {
-  if (!is_half(options.precision)) return false;
-  Narrower(graph, options.precision).run();
-  return true;
+  return is_half(options.precision) && Narrower(graph, options.precision).run();
 }
 
 }  // namespace zeroplan

@@ -131,6 +131,7 @@ Backend make_cuda_process_backend(const Plan& plan, std::chrono::milliseconds de
        .devices = {device},
        .deadline = deadline,
        .mode = plan.header.reduce,
+       .tell_peers = job.tell_peers,
        .check_peers = job.check_peers},
       [&] { return job.broadcast(job.rank == 0 ? new_nccl_id() : ""); }, backend);
   return backend;

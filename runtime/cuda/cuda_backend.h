@@ -22,7 +22,8 @@ struct CudaJob {
   int local_rank = 0;                                                  // among the processes of this machine: the number of its GPU
   std::function<std::string(const std::string& bytes)> broadcast;      // what rank 0 gave
   std::function<std::vector<std::string>(const std::string&)> gather;  // on rank 0, by rank; empty on the others
-  std::function<void()> check_peers;                                   // as NcclSetup has it
+  std::function<void(const std::string& words)> tell_peers;            // as NcclSetup has it, and the next one
+  std::function<void()> check_peers;
 };
 
 // One rank of the plan, on a GPU of its own. Throws Error as the former; all processes alike where it is about several of them.

@@ -1,5 +1,7 @@
 #include "runtime/cuda/cuda_device.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -13,23 +15,29 @@ void require_size(int64_t bytes) {
   if (bytes < 0) throw Error(fmt::format("cannot allocate {} bytes", bytes));
 }
 
+[[noreturn]] void throw_out_of_memory(int64_t bytes) {
+  cudaGetLastError();
+  size_t free = 0, total = 0;
+  check_cuda(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+  throw Error(fmt::format(
+      "out of memory: {} bytes asked for, {} bytes free of the GPU's {}; use more ranks, a higher stage or a smaller micro-batch", bytes,
+      free, total));
+}
+
 class CudaMemory : public DeviceMemory {
  public:
   explicit CudaMemory(int64_t bytes) : bytes_(bytes) {
     require_size(bytes);
     const cudaError_t status = cudaMalloc(&data_, static_cast<size_t>(std::max<int64_t>(bytes, 1)));
-    if (status != cudaErrorMemoryAllocation) check_cuda(status, "cudaMalloc");
-    if (status == cudaErrorMemoryAllocation) {
-      cudaGetLastError();
-      size_t free = 0, total = 0;
-      check_cuda(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
-      throw Error(
-          fmt::format("out of memory: {} bytes asked for, {} bytes free of the GPU's {}; use more ranks, a higher stage or a smaller "
-                      "micro-batch",
-                      bytes, free, total));
+    if (status == cudaErrorMemoryAllocation) throw_out_of_memory(bytes);
+    check_cuda(status, "cudaMalloc");
+    try {
+      check_cuda(cudaMemset(data_, 0, static_cast<size_t>(bytes)), "cudaMemset");
+      check_cuda(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");  // other streams do not wait for the fill
+    } catch (const Error&) {
+      cudaFree(data_);
+      throw;
     }
-    check_cuda(cudaMemset(data_, 0, static_cast<size_t>(bytes)), "cudaMemset");
-    check_cuda(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");  // other streams do not wait for the fill
   }
   ~CudaMemory() override { cudaFree(data_); }
   void* data() const override { return data_; }

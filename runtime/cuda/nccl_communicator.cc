@@ -30,6 +30,7 @@ class NcclCommunicator : public QueuedCommunicator {
       : group_(std::move(group)),
         local_(local),
         mode_(setup.mode),
+        tell_peers_(setup.tell_peers),
         rank_(group_->rank(local)),
         slot_(std::max(setup.receive_bytes / setup.size / kSlotAlignment, int64_t{1}) * kSlotAlignment) {
     rank_->device().use();
@@ -39,7 +40,10 @@ class NcclCommunicator : public QueuedCommunicator {
 
   int rank() const override { return rank_->rank(); }
   int size() const override { return group_->total(); }
-  void abort(const std::string& reason) override { group_->abort(reason); }
+  void abort(const std::string& reason) override {
+    if (tell_peers_) tell_peers_(reason);  // first: what follows may hang with the device
+    group_->abort(reason);
+  }
   std::shared_ptr<void> share(void* data, int64_t bytes) override { return rank_->share(data, bytes); }
   void watch(std::function<void(std::exception_ptr)> failed) override { group_->tell(local_, std::move(failed)); }
 
@@ -155,6 +159,7 @@ class NcclCommunicator : public QueuedCommunicator {
   std::shared_ptr<NcclGroup> group_;
   int local_;
   ReduceMode mode_;
+  std::function<void(const std::string&)> tell_peers_;
   std::shared_ptr<NcclRank> rank_;
   int64_t slot_;                            // bytes for what one rank sends at a time
   std::unique_ptr<DeviceMemory> received_;  // slots by rank, and a word

@@ -19,6 +19,8 @@ struct NcclSetup {
   std::chrono::milliseconds deadline{};
   int64_t receive_bytes = 0;  // on each device, for what the others send to a reduction
   ReduceMode mode = ReduceMode::ordered;
+  // Tells the ranks of other processes that this one has failed, in words that name it; may be empty, must be safe from any thread.
+  std::function<void(const std::string& words)> tell_peers;
   std::function<void()> check_peers;  // throws Error where a rank of another process has failed; may be empty, must be safe from any thread
 };
 

@@ -31,7 +31,7 @@ NcclGroup::NcclGroup(const NcclSetup& setup)
       check_peers_(setup.check_peers),
       listeners_(setup.ranks.size()) {
   for (size_t i = 0; i < setup.ranks.size(); ++i)
-    ranks_.push_back(std::make_shared<NcclRank>(setup.ranks[i], setup.devices[i], *this, deadline_));
+    ranks_.push_back(std::make_shared<NcclRank>(setup.ranks[i], setup.devices[i], *this, deadline_, check_peers_));
   watcher_ = std::thread([this] { watch(); });
 }
 
@@ -108,7 +108,9 @@ void NcclGroup::watch() {
   }
 }
 
+// On the rank's device: without one the first look would take memory of GPU 0, whoever works there.
 void NcclGroup::look_at(int local) {
+  ranks_[local]->device().use();
   if (const auto operation = ranks_[local]->look()) throw late(local, *operation);
 }
 

@@ -8,8 +8,10 @@
 namespace zeroplan {
 
 // Ranks of this process meet before they issue an operation: who does not come is known by name, and who wants another operation too.
-class NcclGroup : public LocalGroup {
+class NcclGroup : LocalGroup {
  public:
+  using LocalGroup::leave;
+  using LocalGroup::meet;
   explicit NcclGroup(const NcclSetup& setup);
   ~NcclGroup();
 

@@ -9,6 +9,7 @@ namespace {
 
 constexpr auto kPause = std::chrono::microseconds(50);
 constexpr auto kFarewell = std::chrono::seconds(5);
+constexpr auto kPeerCheck = std::chrono::milliseconds(50);
 
 bool is_done(const CudaEvent& event, const char* what) {
   const cudaError_t status = cudaEventQuery(event.get());
@@ -29,8 +30,9 @@ void check_nccl(ncclResult_t status, const char* call) {
   if (status != ncclSuccess && status != ncclInProgress) fail(call, status, nullptr);
 }
 
-NcclRank::NcclRank(int rank, std::shared_ptr<Device> device, LocalGroup& group, std::chrono::milliseconds deadline)
-    : rank_(rank), device_(std::move(device)), group_(group), deadline_(deadline) {
+NcclRank::NcclRank(int rank, std::shared_ptr<Device> device, LocalGroup& group, std::chrono::milliseconds deadline,
+                   std::function<void()> check_peers)
+    : rank_(rank), device_(std::move(device)), group_(group), deadline_(deadline), check_peers_(std::move(check_peers)) {
   device_->use();
   for (Pending& p : pending_) {
     p.begun = std::make_unique<CudaEvent>();
@@ -50,8 +52,13 @@ void NcclRank::require_live() {
 
 void NcclRank::settle(const char* name, ncclResult_t status) {
   const auto until = std::chrono::steady_clock::now() + deadline_;
+  auto next_check = std::chrono::steady_clock::now() + kPeerCheck;
   while (status == ncclInProgress) {
     std::this_thread::sleep_for(kPause);
+    if (check_peers_ && std::chrono::steady_clock::now() > next_check) {
+      check_peers_();
+      next_check = std::chrono::steady_clock::now() + kPeerCheck;
+    }
     const std::lock_guard lock(mutex_);
     require_live();
     const ncclResult_t asked = ncclCommGetAsyncError(comm_, &status);
@@ -155,7 +162,10 @@ void NcclRank::end(const std::exception_ptr& why) {
   if (stream_ && done_ < issued_) stream_->keep(why);
   if (comm_ == nullptr) return;
   aborting_ = std::thread([device = device_, comm = comm_] {
-    device->use();
+    try {
+      device->use();
+    } catch (const Error&) {  // the device is lost: NCCL has still to end its own threads
+    }
     ncclCommAbort(comm);
   });
 }

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,7 +20,8 @@ void check_nccl(ncclResult_t status, const char* call);
 // NCCL is called with one lock held, so that nothing uses what abort has freed. Safe from any thread.
 class NcclRank : public std::enable_shared_from_this<NcclRank> {
  public:
-  NcclRank(int rank, std::shared_ptr<Device> device, LocalGroup& group, std::chrono::milliseconds deadline);
+  NcclRank(int rank, std::shared_ptr<Device> device, LocalGroup& group, std::chrono::milliseconds deadline,
+           std::function<void()> check_peers);
   ~NcclRank();  // after finish() or end()
   NcclRank(const NcclRank&) = delete;
   NcclRank& operator=(const NcclRank&) = delete;
@@ -28,8 +30,8 @@ class NcclRank : public std::enable_shared_from_this<NcclRank> {
   Device& device() const { return *device_; }
   ncclComm_t* handle() { return &comm_; }  // for what makes it
 
-  // status = issue(communicator), then until NCCL has taken it. Throws Error with NCCL's words, MissingPeers behind the deadline, and the
-  // reason of an abort.
+  // status = issue(communicator), then until NCCL has taken it. Throws Error with NCCL's words, MissingPeers behind the deadline, the
+  // reason of an abort, and what check_peers throws.
   template <typename Fn>
   void call(const char* name, const Fn& issue) {
     settle(name, locked(issue));
@@ -81,6 +83,7 @@ class NcclRank : public std::enable_shared_from_this<NcclRank> {
   const std::shared_ptr<Device> device_;
   LocalGroup& group_;
   const std::chrono::milliseconds deadline_;
+  const std::function<void()> check_peers_;  // as NcclSetup has it
   std::mutex mutex_;
   ncclComm_t comm_ = nullptr;
   bool ended_ = false;

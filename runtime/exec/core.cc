@@ -81,7 +81,6 @@ void Core::run(const Job& job) {
 }
 
 void Core::serve(Rank& rank) {
-  rank.device->use();
   for (uint64_t seen = 0;;) {
     std::unique_lock lock(mutex_);
     posted_.wait(lock, [&] { return jobs_ != seen; });
@@ -99,6 +98,7 @@ void Core::serve(Rank& rank) {
 void Core::work(Rank& rank, const Job& job) {
   try {
     if (failed()) return;
+    rank.device->use();
     switch (job.kind) {
       case Job::Kind::load:
         compare_plans(rank, digest_);

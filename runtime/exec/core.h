@@ -49,7 +49,7 @@ class Core {
 
   const Plan& plan() const { return *plan_; }
   // The ranks of this process: one by its place here, and by its number among all.
-  int local_ranks() const { return static_cast<int>(ranks_.size()); }
+  int local_ranks() const { return static_cast<int>(backend_.ranks.size()); }
   Rank& local_rank(int i) { return *ranks_[i]; }
   Rank& rank_at(int number);  // throws Error where another process has it
   int64_t now_ns() const;
@@ -94,6 +94,7 @@ void finish_program(Rank& rank, Program program);
 void run_window(Rank& rank, const Job& job);
 void clear_gradients(Rank& rank);
 // What the ranks measured in the last window (rank_times.cc), sent to all where processes share the ranks.
+void prepare_times(Rank& rank);
 void share_times(Rank& rank);
 RankTimes times_of(Core& core, int rank);
 // Does anybody look at single steps? On the host all are noted, elsewhere each note holds up the device.

@@ -244,6 +244,7 @@ void prepare_rank(Rank& rank, const RankBackend& own, const Backend& backend) {
   if (!rank.host && rank.core->options.cuda_graph && !observed(rank))
     for (int p = 0; p < kPrograms; ++p) find_segments(rank, p);
   prepare_inputs(rank);
+  prepare_times(rank);
   rank.upload_extents();
   rank.positions.resize(static_cast<size_t>(samples_per_micro_batch(*rank.plan)));
   for (int32_t t : carried_tensors(*rank.plan)) {

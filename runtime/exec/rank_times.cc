@@ -3,6 +3,10 @@
 namespace zeroplan {
 namespace {
 
+constexpr auto kBytes = static_cast<int64_t>(sizeof(RankTimes));
+
+bool all_are_here(Core& core) { return core.local_ranks() == core.plan().header.ranks; }
+
 RankTimes own_times(const Rank& rank) {
   RankTimes times{.step_ns = rank.step_ns, .exposed_ns = rank.exposed_ns, .data_ns = rank.data_ns, .high_water = rank.high_water};
   for (const Lane& lane : rank.lanes) times.compute_ns += lane.compute_ns;
@@ -11,16 +15,17 @@ RankTimes own_times(const Rank& rank) {
 
 }  // namespace
 
+void prepare_times(Rank& rank) {
+  if (all_are_here(*rank.core)) return;
+  rank.all_times.resize(static_cast<size_t>(rank.plan->header.ranks));
+  rank.shared_times = rank.device->alloc(rank.plan->header.ranks * kBytes);
+}
+
 void share_times(Rank& rank) {
-  if (rank.core->local_ranks() == rank.plan->header.ranks) return;
-  constexpr auto kBytes = static_cast<int64_t>(sizeof(RankTimes));
+  if (all_are_here(*rank.core)) return;
   const RankTimes own = own_times(rank);
   Lane& lane = rank.lanes[static_cast<int>(StreamKind::gather)];
   try {
-    if (!rank.shared_times) {
-      rank.all_times.resize(static_cast<size_t>(rank.plan->header.ranks));
-      rank.shared_times = rank.device->alloc(rank.plan->header.ranks * kBytes);
-    }
     auto* all = static_cast<std::byte*>(rank.shared_times->data());
     rank.write(all + rank.index * kBytes, &own, kBytes);
     lane.comm->all_gather(all + rank.index * kBytes, all, kBytes, *lane.stream);
@@ -40,8 +45,7 @@ void share_times(Rank& rank) {
 }
 
 RankTimes times_of(Core& core, int rank) {
-  const bool all_here = core.local_ranks() == core.plan().header.ranks;
-  return all_here ? own_times(core.local_rank(rank)) : core.local_rank(0).all_times[rank];
+  return all_are_here(core) ? own_times(core.local_rank(rank)) : core.local_rank(0).all_times[rank];
 }
 
 }  // namespace zeroplan

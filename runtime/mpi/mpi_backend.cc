@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "runtime/cuda/cuda_backend.h"
-#include "runtime/plan/plan_device.h"
 #include "runtime/plan/reserve.h"
 
 namespace zeroplan {
@@ -13,16 +12,15 @@ Backend make_mpi_backend(MpiJob& job, const Plan& plan, std::chrono::millisecond
   if (plan.header.ranks != job.size())
     throw Error(fmt::format("the plan is for {} ranks, but {} processes were started; compile with --ranks {}, or start {}",
                             plan.header.ranks, job.size(), job.size(), plan.header.ranks));
-  if (is_for(plan, DeviceKind::cuda))
+  if (plan.header.device == DeviceKind::cuda)
     return make_cuda_process_backend(plan, deadline,
                                      {.rank = job.rank(),
                                       .size = job.size(),
                                       .local_rank = local_rank,
                                       .broadcast = [&job](const std::string& bytes) { return job.broadcast(bytes); },
                                       .gather = [&job](const std::string& bytes) { return job.gather(bytes); },
+                                      .tell_peers = [&job](const std::string& words) { job.tell(words); },
                                       .check_peers = [&job] { job.listen(); }});
-  if (!is_for(plan, DeviceKind::cpu))
-    throw Error(fmt::format("the plan is for device {}, which this program does not know", plan.header.device));
   prepare_cpu_kernels();
   Backend backend;
   job.meet();  // here a rank waits for slower ones without taking the processor, which MPI_Comm_dup would

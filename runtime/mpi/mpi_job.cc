@@ -35,6 +35,7 @@ class OpenMpiJob : public MpiJob {
     broadcast("");
   }
   void listen() override { state_->throw_if_stopped(); }
+  void tell(const std::string& words) override { stop(words, true); }
   std::string broadcast(const std::string& bytes) override;
   std::vector<std::string> gather(const std::string& bytes) override;
   std::vector<int64_t> clock_offsets() override;

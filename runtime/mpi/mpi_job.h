@@ -9,8 +9,9 @@
 
 namespace zeroplan {
 
-// MPI from start_mpi to the object's end. All ranks make the same calls in the same order, from one thread, but for listen, last_words and
-// end_all. They wait as long as all processes live, and throw PeerFailure where a rank has failed, MissingPeers where a process is gone.
+// MPI from start_mpi to the object's end. All ranks make the same calls in the same order, from one thread, but for listen, tell,
+// last_words and end_all. They wait as long as all processes live, and throw PeerFailure where a rank has failed, MissingPeers where a
+// process is gone.
 class MpiJob {
  public:
   virtual ~MpiJob() = default;  // MPI_Finalize, where nothing failed
@@ -20,6 +21,9 @@ class MpiJob {
   // missing ranks. `slot_bytes`: what each peer sends to a reduction at a time; the communicator keeps that many for each rank.
   virtual std::unique_ptr<Communicator> new_communicator(std::chrono::milliseconds deadline, int64_t slot_bytes) = 0;
   virtual void meet() = 0;
+  // Says to all ranks that this one has failed, in words that name it; the first time counts. Then come last_words and end_all alone. Safe
+  // from any thread.
+  virtual void tell(const std::string& words) = 0;
   virtual void listen() = 0;                                    // throws PeerFailure where another rank has failed; safe from any thread
   virtual std::string broadcast(const std::string& bytes) = 0;  // what rank 0 gave
   virtual std::vector<std::string> gather(const std::string& bytes) = 0;  // on rank 0, by rank; empty on the others

@@ -51,7 +51,7 @@ bool MpiRequests::test(size_t i) {
   check_mpi(MPI_Test(&requests_[i], &flag, &status), "MPI_Test");
   if (flag == 0) return false;
   if (expected_[i] < 0) return true;
-  MPI_Get_count(&status, MPI_BYTE, &bytes);
+  check_mpi(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
   if (bytes != expected_[i])
     throw Error(
         fmt::format("rank {} sent {} bytes where {} were expected; all ranks must run the same plan", peers_[i], bytes, expected_[i]));

@@ -71,16 +71,17 @@ void MpiState::stop(const Notice& notice) {
 void MpiState::tell_and_hear(const Notice& notice, int only) {
   notices_[rank_] = notice;
   sent_ = packed(notice);
-  for (int peer = 0; peer < size_; ++peer)
-    if (peer != rank_ && (only < 0 || peer == only))
-      MPI_Isend(sent_.data(), static_cast<int>(sent_.size()), MPI_BYTE, peer, kNoticeTag, control_, &sends_[peer]);
   const auto end = std::chrono::steady_clock::now() + kFarewell;
   const auto unknown = [&](const Notice& n) { return n.fate == Fate::none && !peers_.ended(static_cast<int>(&n - notices_.data())); };
   try {
+    for (int peer = 0; peer < size_; ++peer)
+      if (peer != rank_ && (only < 0 || peer == only))
+        check_mpi(MPI_Isend(sent_.data(), static_cast<int>(sent_.size()), MPI_BYTE, peer, kNoticeTag, control_, &sends_[peer]),
+                  "MPI_Isend");
     for (bool wait = true; wait && std::chrono::steady_clock::now() < end; std::this_thread::sleep_for(std::chrono::milliseconds(2))) {
       listen();
       int sent = 0;
-      MPI_Testall(size_, sends_.data(), &sent, MPI_STATUSES_IGNORE);
+      check_mpi(MPI_Testall(size_, sends_.data(), &sent, MPI_STATUSES_IGNORE), "MPI_Testall");
       wait = only >= 0 || std::any_of(notices_.begin(), notices_.end(), unknown);
     }
   } catch (const Error&) {  // MPI does not work any more: this rank has said all that it can
@@ -93,7 +94,7 @@ void MpiState::listen() {
     MPI_Status status;
     check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, kNoticeTag, control_, &there, &status), "MPI_Iprobe");
     if (there == 0) return;
-    MPI_Get_count(&status, MPI_BYTE, &bytes);
+    check_mpi(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
     std::string text(bytes, '\0');
     check_mpi(MPI_Recv(text.data(), bytes, MPI_BYTE, status.MPI_SOURCE, kNoticeTag, control_, MPI_STATUS_IGNORE), "MPI_Recv");
     notices_[status.MPI_SOURCE] = unpacked(text);

@@ -9,7 +9,6 @@
 #include "base/type_name.h"
 #include "runtime/plan/dump.h"
 #include "runtime/plan/memory.h"
-#include "runtime/plan/plan_device.h"
 
 namespace zeroplan {
 namespace {
@@ -19,7 +18,7 @@ const char* placement_name(Placement placement) { return placement == Placement:
 // A ring leaves a node over one link; all-to-all, each of its ranks sends to all ranks of the others.
 void put_reductions(std::string& out, const Plan& plan) {
   const int64_t ranks = plan.header.ranks, part = reduced_part_bytes(plan);
-  if (!is_for(plan, DeviceKind::cuda) || ranks == 1) return;
+  if (plan.header.device != DeviceKind::cuda || ranks == 1) return;
   out += fmt::format("reduce {}\n", reduce_mode_name(plan.header.reduce));
   for (const int64_t node : {1, 2, 4, 8}) {
     if (node >= ranks || ranks % node != 0) continue;
@@ -33,7 +32,7 @@ void put_header(std::string& out, const Plan& plan) {
   out += fmt::format("plan format {}  digest {}  by zeroplan {}\n", h.format, h.digest, h.tool_version);
   out += fmt::format("model {}  digest {}\n", h.model_path, h.model_digest);
   out += fmt::format("ranks {}  batch {}  micro-batches {}  stage {}  threads {}  precision {}  device {}\n", h.ranks, h.batch,
-                     h.micro_batches, h.stage, h.threads, type_name(h.precision), h.device);
+                     h.micro_batches, h.stage, h.threads, type_name(h.precision), device_kind_name(h.device));
   out += fmt::format("optimizer {}  momentum {}  prefetch {}  max live units {}\n", h.optimizer, h.momentum, h.prefetch, h.max_live_units);
   put_reductions(out, plan);
   out += fmt::format("loss {}\ncosts {}\n", h.loss, h.cost_source);

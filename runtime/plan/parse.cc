@@ -195,7 +195,7 @@ PlanHeader get_header(const Field& at, const proto::Header& from) {
   to.momentum = from.momentum();
   to.prefetch = at.sub("prefetch").range(from.prefetch(), 0, 1 << 20);
   to.max_live_units = at.sub("max_live_units").range(from.max_live_units(), 0, 1 << 20);
-  to.device = from.device();
+  to.device = at.sub("device").enumeration<DeviceKind>(from.device(), 2);
   to.reduce = at.sub("reduce").enumeration<ReduceMode>(from.reduce(), 2);
   to.loss = from.loss();
   to.cost_source = from.cost_source();

@@ -6,13 +6,15 @@
 #include <string>
 #include <vector>
 
+#include "base/device_kind.h"
 #include "base/reduce_mode.h"
 #include "graph/ir/graph.h"
 #include "runtime/plan/step.h"
 
 namespace zeroplan {
 
-inline constexpr int kPlanFormat = 8;
+inline constexpr int kPlanFormat = 9;
+
 // Operands and Plan::source name the same values: a gathered copy carries the value of the parameter, and a view of a gathered copy (which
 // insert_all_gather cloned) the value of the view in the source graph.
 struct PlanValue {
@@ -83,7 +85,7 @@ struct PlanHeader {
   double momentum = 0;           // sgd
   int prefetch = 1;
   int max_live_units = 2;  // gathered units live at once, at most
-  std::string device = "cpu";
+  DeviceKind device = DeviceKind::cpu;
   ReduceMode reduce = ReduceMode::ordered;  // fast: with device cuda alone
   std::string loss;                         // description
   std::string cost_source;

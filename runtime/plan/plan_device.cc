@@ -6,12 +6,10 @@
 
 namespace zeroplan {
 
-bool is_for(const Plan& plan, DeviceKind device) { return plan.header.device == device_kind_name(device); }
-
 void require_device(const Plan& plan, DeviceKind device) {
-  if (is_for(plan, device)) return;
-  throw Error(fmt::format("the plan is for device {}: it counts other scratch memory; compile it with --device {}", plan.header.device,
-                          device_kind_name(device)));
+  if (plan.header.device == device) return;
+  throw Error(fmt::format("the plan is for device {}: it counts other scratch memory; compile it with --device {}",
+                          device_kind_name(plan.header.device), device_kind_name(device)));
 }
 
 }  // namespace zeroplan

@@ -4,7 +4,6 @@
 
 #include "base/checked.h"
 #include "base/tensor_view.h"
-#include "runtime/plan/plan_device.h"
 
 namespace zeroplan {
 namespace {
@@ -66,7 +65,7 @@ int64_t Reserve::per_rank(int ranks_of_a_process) const {
 }
 
 int64_t message_slot_bytes(const Plan& plan, StreamKind stream) {
-  const int64_t most = (is_for(plan, DeviceKind::cuda) ? kMostOnGpu : kMostMessages) / plan.header.ranks / kCacheLine * kCacheLine;
+  const int64_t most = (plan.header.device == DeviceKind::cuda ? kMostOnGpu : kMostMessages) / plan.header.ranks / kCacheLine * kCacheLine;
   return std::clamp(largest_part(plan, stream), kCacheLine, std::max(most, kCacheLine));
 }
 
@@ -101,11 +100,11 @@ Reserve find_reserve(const Plan& plan, Hosting hosting) {
   reserve.heap = kHeap + steps * kHeapPerStep + kConstantCopies * constant_bytes(plan);
   reserve.threads = (1 + kStreams + plan.header.threads) * kThread;
   reserve.packing *= plan.header.threads;
-  if (is_for(plan, DeviceKind::cuda) && plan.header.ranks > 1)
+  if (plan.header.device == DeviceKind::cuda && plan.header.ranks > 1)
     for (const StreamKind stream : {StreamKind::gather, StreamKind::reduce}) reserve.device += receive_bytes(plan, stream);
   if (hosting == Hosting::processes) {
     reserve.messages = kMpi + plan.header.ranks * kMpiPeer;
-    if (is_for(plan, DeviceKind::cuda)) return reserve;  // MPI starts the job and compares it: collectives are NCCL's
+    if (plan.header.device == DeviceKind::cuda) return reserve;  // MPI starts the job and compares it: collectives are NCCL's
     for (const StreamKind stream : {StreamKind::gather, StreamKind::reduce})
       reserve.messages += plan.header.ranks * message_slot_bytes(plan, stream);
   }

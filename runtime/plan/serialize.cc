@@ -200,7 +200,7 @@ void put(proto::Header& to, const PlanHeader& from) {
   to.set_momentum(from.momentum);
   to.set_prefetch(from.prefetch);
   to.set_max_live_units(from.max_live_units);
-  to.set_device(from.device);
+  to.set_device(static_cast<uint32_t>(from.device));
   to.set_reduce(static_cast<uint32_t>(from.reduce));
   to.set_loss(text(from.loss));
   to.set_cost_source(text(from.cost_source));

@@ -3,7 +3,6 @@
 
 #include "base/shape.h"
 #include "base/type_name.h"
-#include "runtime/plan/plan_device.h"
 #include "runtime/plan/report.h"
 #include "runtime/plan/verify_context.h"
 
@@ -238,8 +237,8 @@ void verify_format(VerifyContext& context) {
   const PlanHeader& h = context.plan.header;
   if (h.format != kPlanFormat) context.fail("format", fmt::format("format {} instead of {}", h.format, kPlanFormat));
   if (h.ranks < 1 || h.micro_batches < 1 || h.threads < 1) context.fail("format", "ranks, micro-batches and threads must be positive");
-  if (h.reduce == ReduceMode::fast && !is_for(context.plan, DeviceKind::cuda))
-    context.fail("format", fmt::format("reductions are fast and the device is {}: they are on cuda alone", h.device));
+  if (h.reduce == ReduceMode::fast && h.device != DeviceKind::cuda)
+    context.fail("format", fmt::format("reductions are fast and the device is {}: they are on cuda alone", device_kind_name(h.device)));
   for (size_t i = 0; i < context.plan.tensors.size(); ++i) check_tensor(context, static_cast<int32_t>(i));
   for (size_t i = 0; i < context.plan.units.size(); ++i) check_unit(context, static_cast<int32_t>(i));
   check_constants(context);

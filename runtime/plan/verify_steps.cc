@@ -4,7 +4,6 @@
 
 #include "graph/ops/op_def.h"
 #include "graph/ops/output_layout.h"
-#include "runtime/plan/plan_device.h"
 #include "runtime/plan/verify_context.h"
 
 namespace zeroplan {
@@ -248,8 +247,7 @@ void check_types(VerifyContext& context, const PlanProgram& program, int index) 
       context.fail("types", program, index,
                    fmt::format("{} does not read {} through strides", op_name(step.op), context.tensor_name(step.inputs[i].tensor)));
   }
-  const DeviceKind device = is_for(plan, DeviceKind::cuda) ? DeviceKind::cuda : DeviceKind::cpu;
-  const int64_t needed = workspace_bytes(lone.graph, lone.node, device, plan.header.threads);
+  const int64_t needed = workspace_bytes(lone.graph, lone.node, plan.header.device, plan.header.threads);
   const int64_t given =
       step.workspace.tensor == kNone ? 0 : context.ranges[step.workspace.tensor][1] - context.ranges[step.workspace.tensor][0];
   if (given < needed)

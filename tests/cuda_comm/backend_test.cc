@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 Plan plan_of(int ranks) {
   Plan plan;
   plan.header.ranks = ranks;
-  plan.header.device = "cuda";
+  plan.header.device = DeviceKind::cuda;
   plan.arena_bytes = {1 << 20, 2 << 20, 4096};
   return plan;
 }

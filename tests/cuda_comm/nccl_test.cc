@@ -11,6 +11,7 @@
 #include "comm_kind.h"
 #include "cuda_host/control.h"
 #include "runtime/cuda/cuda_device.h"
+#include "tests/error_of.h"
 
 namespace zeroplan {
 namespace {
@@ -138,6 +139,26 @@ TEST_F(Nccl, MemoryIsRegisteredUntilItsHandleEnds) {
 TEST_F(Nccl, ARankThatNeverConnectsIsMissed) {
   NcclSetup setup{.size = 2, .ranks = {0}, .devices = {make_cuda_device(0)}, .id = new_nccl_id(), .deadline = 300ms, .receive_bytes = 4096};
   EXPECT_THROW(make_nccl_communicators(setup), MissingPeers);
+}
+
+NcclSetup one_of_two() {
+  return {.size = 2, .ranks = {0}, .devices = {make_cuda_device(0)}, .id = new_nccl_id(), .deadline = 20s, .receive_bytes = 4096};
+}
+
+TEST_F(Nccl, APeerThatFailsIsHeardWhileConnecting) {
+  NcclSetup setup = one_of_two();
+  setup.check_peers = [] { throw PeerFailure("rank 1: no data"); };
+  EXPECT_THAT(error_of([&] { make_nccl_communicators(setup); }), HasSubstr("rank 1: no data"));
+}
+
+// The other processes hear of it before what may hang with the device.
+TEST_F(Nccl, AnAbortIsToldToPeers) {
+  NcclSetup setup = one_of_two();
+  setup.size = 1;
+  std::string told;
+  setup.tell_peers = [&](const std::string& words) { told += words; };
+  make_nccl_communicators(setup)[0]->abort("rank 0: its words");
+  EXPECT_EQ(told, "rank 0: its words");
 }
 
 TEST_F(Nccl, AnOldLibraryIsRefusedWithBothVersions) {

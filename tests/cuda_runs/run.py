@@ -13,8 +13,8 @@ import time
 
 # Of a loss, relative to the golden one.
 TOLERANCE = {"fp32": 1e-5, "bf16": 2e-2}
-# Of eight samples' statistics, under Adam: its first steps divide each gradient by its own size, those too that are only rounding.
-TOLERANCE_OF = {("resnet_nano", "bf16"): 5e-2}
+# With statistics of eight samples, Adam divides gradients by their own size that are only rounding: PyTorch's autocast is 4.1e-2 off.
+GOLDEN_OF = {("resnet_nano", "bf16"): "golden2.json"}  # SGD's
 DELAYED_RUNS = 20  # scripts/check_full.sh asks for more
 MODELS = ["mlp", "gpt2_nano_dynamo", "gpt2_nano_ts", "gpt2_nano_logits", "gpt2_nano_static", "gpt2_nano_zero_bias", "llama_nano", "llama_nano_op23",
           "llama_nano_op23_rope", "lstm_nano", "bert_nano", "resnet_nano", "resnet_nano_eval", "unet_nano", "vit_nano"]
@@ -31,7 +31,7 @@ class Runs:
 
     def __init__(self, zeroplan, models, work, name, precision="fp32"):
         self.zeroplan, self.folder, self.work, self.name, self.precision = zeroplan, models / name, work, name, precision
-        self.golden = json.loads((self.folder / "golden.json").read_text())
+        self.golden = json.loads((self.folder / GOLDEN_OF.get((name, precision), "golden.json")).read_text())
         self.error, self.bits, self.slowest = 0.0, {}, (0.0, "")
 
     def command(self, tag, options):
@@ -54,10 +54,9 @@ class Runs:
         if done.returncode != 0:
             raise Breach(f"{self.name} {self.precision} {tag}: exit status {done.returncode}\n{done.stderr[-2000:]}")
         losses = [json.loads(line)["loss"] for line in (self.work / f"{tag}.jsonl").read_text().splitlines()]
-        allowed = TOLERANCE_OF.get((self.name, self.precision), TOLERANCE[self.precision])
         for step, (got, want) in enumerate(zip(losses, self.golden["losses"], strict=True), 1):
             error = abs(got - want) / abs(want)
-            if not error <= allowed:
+            if not error <= TOLERANCE[self.precision]:
                 raise Breach(f"{self.name} {self.precision} {tag}: loss {got} in step {step}, not {want}")
             self.error = max(self.error, error)
         files = sorted((self.work / "out").iterdir())  # a folder of its own: the model names its data, which may not replace another's
@@ -139,10 +138,10 @@ def bf16(start):
     runs.close()
 
 
-def matrix(start, all_ranks=(1, 2, 4), stages=(0, 1, 2, 3)):
+def matrix(start, all_ranks=(1, 2, 4), stages=(0, 1, 2, 3), models=MODELS):
     """Every model, precision, number of ranks and stage, each with its line; goes on after a breach and names them all in the end."""
     breaches = []
-    chosen = os.environ.get("ZEROPLAN_MODELS", " ".join(MODELS)).split()
+    chosen = os.environ.get("ZEROPLAN_MODELS", " ".join(models)).split()
     print(f"{'model':22} {'precision':9} {'runs':>4} {'seconds':>8} {'largest error':>13} {'bits':>5}  slowest run", flush=True)
     for name in chosen:
         for precision in TOLERANCE:
@@ -164,8 +163,8 @@ def matrix(start, all_ranks=(1, 2, 4), stages=(0, 1, 2, 3)):
 
 
 def corner(start):
-    """The matrix at stage 3 with 1 and 2 ranks: for a GPU that is lent for minutes."""
-    matrix(start, (1, 2), (3,))
+    """A model of each kind at stage 3 with 1 and 2 ranks: for a GPU that is lent for minutes."""
+    matrix(start, (1, 2), (3,), ["mlp", "gpt2_nano_dynamo", "llama_nano", "lstm_nano", "bert_nano", "resnet_nano", "vit_nano"])
 
 
 def main():

@@ -7,17 +7,12 @@
 
 #include "tests/e2e_support/golden.h"
 #include "tests/e2e_support/npz.h"
+#include "tests/sanitized.h"
 
 namespace zeroplan {
 namespace {
 
 using Case = std::tuple<std::string, DType>;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;  // twenty times slower, and blind to numbers
-#else
-constexpr bool kSanitized = false;
-#endif
 
 // Trained at every stage and with up to eight ranks; the others at stage 3 alone, with one rank and with two.
 bool is_swept(const std::string& model) {

@@ -11,6 +11,7 @@
 
 #include "runtime/plan/dump.h"
 #include "tests/e2e_support/tiny_run.h"
+#include "tests/sanitized.h"
 
 namespace zeroplan {
 namespace {
@@ -78,14 +79,6 @@ int64_t status_bytes(const std::string& key) {
   return 0;
 }
 
-bool is_sanitized() {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return true;
-#else
-  return false;
-#endif
-}
-
 // Two tensors of 1.5 GiB each.
 TEST(T31, ThreeGibibytesAreCompiledWithoutReadingThem) {
   const int64_t wide = 49152, narrow = 8192;
@@ -95,7 +88,7 @@ TEST(T31, ThreeGibibytesAreCompiledWithoutReadingThem) {
   const int64_t before = status_bytes("VmRSS");
   const Plan plan = tiny.compile(sgd_compile(4, 4));
   const int64_t grown = status_bytes("VmHWM") - before;
-  if (!is_sanitized()) EXPECT_LT(grown, int64_t{64} << 20);
+  if (!kSanitized) EXPECT_LT(grown, int64_t{64} << 20);
   EXPECT_EQ(plan.parameters.size(), 2u);
   EXPECT_THAT(dump_text(plan, 0), HasSubstr("[49152,8192]"));
 }
@@ -119,7 +112,7 @@ TEST(T31, EachRankReadsItsShard) {
   const int64_t before = status_bytes("VmRSS");
   const auto executor = make_executor(plan);
   const int64_t grown = status_bytes("VmHWM") - before;
-  if (!is_sanitized()) EXPECT_LT(grown / plan.header.ranks, shards + unit);
+  if (!kSanitized) EXPECT_LT(grown / plan.header.ranks, shards + unit);
   EXPECT_GT(grown, 0);
   const Weights held = all_weights(*executor);
   EXPECT_EQ(held.at("a").get(0), 1);

@@ -15,6 +15,7 @@
 #include "base/npy.h"
 #include "base/temporary_folder.h"
 #include "tests/paths/paths.h"
+#include "tests/sanitized.h"
 
 namespace zeroplan {
 namespace {
@@ -93,9 +94,7 @@ class Reserve : public testing::TestWithParam<Setting> {
 };
 
 TEST_P(Reserve, ProcessStaysWithinArenasAndReserve) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "a sanitizer's own memory is no part of the plan";
-#endif
+  if (kSanitized) GTEST_SKIP() << "a sanitizer's own memory is no part of the plan";
   const Setting& s = GetParam();
   ASSERT_EQ(run_program({"new", s.model, "-o", file("model.onnx")}, file("log")).code, 0);
   std::vector<std::string> arguments = {"train",       file("model.onnx"),

@@ -7,6 +7,7 @@
 
 #include "tests/e2e_support/golden.h"
 #include "tests/e2e_support/npz.h"
+#include "tests/sanitized.h"
 
 namespace zeroplan {
 namespace {
@@ -17,21 +18,24 @@ std::string name_of(const testing::TestParamInfo<Case>& info) {
   return fmt::format("{}_{}", std::get<0>(info.param), dtype_name(std::get<1>(info.param)));
 }
 
-bool is_swept(const std::string& model) { return model == "mlp" || model == "gpt2_nano_dynamo"; }
+bool is_swept(const std::string& model) { return model == "mlp" || (model == "gpt2_nano_dynamo" && !kSanitized); }
 
 // The reference of batch statistics is one rank's.
 std::vector<int> rank_counts(const std::string& model) {
   return is_swept(model) ? std::vector<int>{1, 2, 4} : model == "resnet_nano" ? std::vector<int>{1} : std::vector<int>{1, 2};
 }
 
-// Of eight samples' statistics, under Adam: its first steps divide each gradient by its own size, those too that are only rounding.
-double tolerance(const std::string& model) { return model == "resnet_nano" ? 5e-2 : 2e-2; }
+constexpr double kTolerance = 2e-2;
+
+// With statistics of eight samples, Adam divides gradients by their own size that are only rounding: PyTorch's autocast to bfloat16 is
+// 4.1e-2 from float64 there. SGD's losses are compared instead.
+std::string golden_file(const std::string& model) { return model == "resnet_nano" ? "golden2" : "golden"; }
 
 class HalfGolden : public testing::TestWithParam<Case> {};
 
 TEST_P(HalfGolden, LossesAreNearFloat64) {
   const auto& [model, precision] = GetParam();
-  const Golden golden = read_golden(model, "golden");
+  const Golden golden = read_golden(model, golden_file(model));
   for (const int ranks : rank_counts(model))
     for (int stage = is_swept(model) ? 0 : 3; stage <= 3; ++stage) {
       CompileOptions options = golden.compile;
@@ -43,7 +47,7 @@ TEST_P(HalfGolden, LossesAreNearFloat64) {
       ASSERT_EQ(run.losses.size(), golden.losses.size());
       double apart = 0;
       for (size_t i = 0; i < run.losses.size(); ++i) {
-        EXPECT_LE(std::abs(run.losses[i] - golden.losses[i]), tolerance(model) * std::abs(golden.losses[i]))
+        EXPECT_LE(std::abs(run.losses[i] - golden.losses[i]), kTolerance * std::abs(golden.losses[i]))
             << "ranks " << ranks << " stage " << stage << " step " << i;
         apart = std::max(apart, std::abs(run.losses[i] - golden.losses[i]));
       }
