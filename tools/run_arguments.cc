@@ -266,7 +266,8 @@ void RunArguments::execute(const Plan& plan, const RunData& data, std::shared_pt
   executor_options.trace_steps = trace_steps_;
   MetricsWriter metrics(processes_->first() ? metrics_ : "", plan);
   const std::unique_ptr<Executor> executor = make_executor(plan, executor_options, std::move(weights));
-  if (!executor->collectives().empty()) say("{}\n", executor->collectives());
+  for (const std::string& line : {executor->collectives(), executor->products()})
+    if (!line.empty()) say("{}\n", line);
   keep_freed_memory();
   const RunningScope stoppable(*executor);  // before any signal is caught: none is lost
   // To the end of the export: a lost terminal sends SIGHUP more than once, and takes the readers of pipes along.

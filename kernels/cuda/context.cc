@@ -2,12 +2,12 @@
 
 namespace zeroplan {
 
-CudaContext::CudaContext(cudaStream_t stream) : stream_(stream) {
+CudaContext::CudaContext(cudaStream_t stream, std::shared_ptr<const ProductChoices> choices) : stream_(stream) {
   int device = 0;
   check_cuda(cudaGetDevice(&device), "cudaGetDevice");
   check_cuda(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
   check_cublas(cublasLtCreate(&blas_), "cublasLtCreate");
-  products_ = std::make_unique<Products>(blas_);
+  products_ = std::make_unique<Products>(blas_, std::move(choices));
   void* memory = nullptr;
   check_cuda(cudaMalloc(&memory, sizeof(KernelFault)), "cudaMalloc");
   fault_ = static_cast<KernelFault*>(memory);

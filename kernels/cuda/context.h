@@ -10,8 +10,9 @@ namespace zeroplan {
 
 class CudaContext : public KernelContext {
  public:
-  // For kernels on `stream` of the current device. Allocates device memory: the fault record, and what the libraries keep.
-  explicit CudaContext(cudaStream_t stream);
+  // For kernels on `stream` of the current device. Allocates device memory: the fault record, and what the libraries keep. `choices`: as
+  // Products has them.
+  explicit CudaContext(cudaStream_t stream, std::shared_ptr<const ProductChoices> choices = nullptr);
   ~CudaContext() override;
   CudaContext(const CudaContext&) = delete;
 

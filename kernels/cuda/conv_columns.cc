@@ -26,27 +26,25 @@ Matrices matrices(const TensorView& view, bool transposed, int64_t ld, int64_t i
   return {static_cast<std::byte*>(view.data) + offset * dtype_bytes(view.dtype), view.dtype, transposed, ld, image, group};
 }
 
-// The largest power of two up to 256 that divides the address.
-int alignment_of(const void* address) {
-  const auto low = reinterpret_cast<uintptr_t>(address) | 256;
-  return static_cast<int>(low & (~low + 1));
-}
+int alignment_of(const void* address) { return product_alignment(reinterpret_cast<uintptr_t>(address)); }
 
 class Columns {
  public:
-  Columns(const KernelArgs& args, const ConvShape& shape, OpKind op)
+  // `list`: takes the products, in place of any work.
+  Columns(const KernelArgs& args, const ConvShape& shape, OpKind op, const ProductTaker* list)
       : args_(args),
         s_(shape),
         dtype_(args.inputs[0].dtype),
         wide_(wide_of(dtype_)),
-        cut_(conv_columns(shape, op, dtype_bytes(dtype_), dtype_bytes(wide_))) {}
+        cut_(conv_columns(shape, op, dtype_bytes(dtype_), dtype_bytes(wide_))),
+        list_(list) {}
 
   // y[image, group] = w[group] · columns[image, group]
   void forward() {
     const TensorView &x = args_.inputs[0], &w = args_.inputs[1], &y = args_.outputs[0];
     each_chunk([&](const ColumnChunk& c) {
       const int64_t matrix = rows() * c.points;
-      fill_columns(args_, s_, c, {s_.groups * matrix, c.points}, x, columns());
+      if (!list_) fill_columns(args_, s_, c, {s_.groups * matrix, c.points}, x, columns());
       multiply(c.images, s_.out_channels, c.points, rows(), matrices(w, false, rows(), 0, s_.out_channels * rows()),
                {columns(), dtype_, false, c.points, s_.groups * matrix, matrix},
                matrices(y, false, points(), s_.groups * results(), results(), c.image * s_.groups * results() + c.point));
@@ -64,7 +62,7 @@ class Columns {
         multiply(c.images, taken, points(), s_.out_channels, matrices(w, true, rows(), 0, s_.out_channels * rows(), channel * taps()),
                  matrices(dy, false, points(), s_.groups * results(), results(), image * s_.groups * results()),
                  {columns(), wide_, false, points(), s_.groups * taken * points(), taken * points()});
-        fold_columns(args_, s_, c, columns(), dx);
+        if (!list_) fold_columns(args_, s_, c, columns(), dx);
       }
   }
 
@@ -78,13 +76,13 @@ class Columns {
     each_chunk([&](const ColumnChunk& c) {
       const int64_t length = c.images * c.points;
       const bool first = c.image == 0 && c.point == 0;
-      fill_columns(args_, s_, c, {c.points, length}, x, columns());
+      if (!list_) fill_columns(args_, s_, c, {c.points, length}, x, columns());
       const Matrices target = {
           static_cast<std::byte*>(first ? sum : addend), first && direct ? dw.dtype : wide_, false, rows(), 0, weights};
       multiply(1, s_.out_channels, rows(), length, gradients(c), {columns(), dtype_, true, length, 0, rows() * length}, target);
-      if (!first) add_to(args_, s_.groups * weights, wide_, addend, sum);
+      if (!first && !list_) add_to(args_, s_.groups * weights, wide_, addend, sum);
     });
-    if (!direct) narrow_to(args_, dw.dtype, sum, dw);
+    if (!direct && !list_) narrow_to(args_, dw.dtype, sum, dw);
   }
 
  private:
@@ -110,13 +108,12 @@ class Columns {
     const int64_t length = c.images * points();
     TensorView from = make_view(static_cast<std::byte*>(dy.data) + first * dtype_bytes(dtype_), dtype_, {c.images, all, points()}),
                to = make_view(part(cut_.columns_bytes), dtype_, {c.images, all, points()}, {points(), length, 1});
-    copy_strided(args_, from, to);
+    if (!list_) copy_strided(args_, from, to);
     return {static_cast<std::byte*>(to.data), dtype_, false, length, 0, s_.out_channels * length};
   }
 
   // y[m, n] = a[m, k] · b[k, n] for each image and group, the larger number of them at once.
   void multiply(int64_t images, int64_t m, int64_t n, int64_t k, const Matrices& a, const Matrices& b, const Matrices& y) {
-    CudaContext& context = context_of(args_);
     const bool by_image = images >= s_.groups;
     const auto form = [&](const Matrices& x) { return ProductMatrix{x.transposed, x.ld, by_image ? x.image : x.group, 0}; };
     ProductProblem p = {m, n, k, by_image ? images : s_.groups, form(a), form(b), form(y), dtype_, y.dtype};
@@ -127,7 +124,10 @@ class Columns {
       p.a.alignment = alignment_of(data.a);
       p.b.alignment = alignment_of(data.b);
       p.y.alignment = alignment_of(data.y);
-      context.products().run(p, data, part(cut_.total() - cut_.product_bytes), context.stream());
+      if (list_)
+        (*list_)(p);
+      else
+        context_of(args_).products().run(p, data, part(cut_.total() - cut_.product_bytes), context_of(args_).stream());
     }
   }
 
@@ -135,15 +135,20 @@ class Columns {
   const ConvShape& s_;
   const DType dtype_, wide_;
   const ConvColumns cut_;
+  const ProductTaker* const list_;
 };
 
-}  // namespace
-
-void convolve_columns(const KernelArgs& args, const ConvShape& shape, OpKind op) {
-  Columns columns(args, shape, op);
+void convolve(Columns columns, OpKind op) {
   if (op == OpKind::conv) return columns.forward();
   if (op == OpKind::conv_grad_input) return columns.grad_input();
   columns.grad_weight();
+}
+
+}  // namespace
+
+void convolve_columns(const KernelArgs& args, const ConvShape& shape, OpKind op) { convolve({args, shape, op, nullptr}, op); }
+void list_column_products(const KernelArgs& args, const ConvShape& shape, OpKind op, const ProductTaker& take) {
+  convolve({args, shape, op, &take}, op);
 }
 
 }  // namespace zeroplan::kernels_cuda

@@ -28,10 +28,7 @@ ConvProblem::Axis axis_of(const WindowAxis& a) {
   return {number(a.in), number(a.out), number(a.kernel), number(a.stride), number(a.dilation), number(a.before)};
 }
 
-}  // namespace
-
-bool convolve_library(const KernelArgs& args, const ConvShape& s, OpKind op) {
-  if (!takes(args, s)) return false;
+ConvProblem problem_of(const KernelArgs& args, const ConvShape& s, OpKind op) {
   ConvProblem p;
   p.pass = op;
   p.dtype = args.inputs[0].dtype;
@@ -41,6 +38,18 @@ bool convolve_library(const KernelArgs& args, const ConvShape& s, OpKind op) {
   p.out_channels = static_cast<int>(s.out_channels);
   for (int i = 0; i < 2; ++i) p.axis[i] = axis_of(s.windows.axis[i + 1]);
   p.workspace_bytes = args.workspace_bytes;
+  return p;
+}
+
+}  // namespace
+
+bool library_takes(const KernelArgs& args, const ConvShape& s, OpKind op) {
+  return takes(args, s) && context_of(args).convolutions().takes(problem_of(args, s, op));
+}
+
+bool convolve_library(const KernelArgs& args, const ConvShape& s, OpKind op) {
+  if (!takes(args, s)) return false;
+  const ConvProblem p = problem_of(args, s, op);
   const void *a = args.inputs[0].data, *b = args.inputs[1].data, *result = args.outputs[0].data;
   Convolutions& library = context_of(args).convolutions();
   if (op == OpKind::conv) return library.run(p, a, b, result, args.workspace);

@@ -93,13 +93,20 @@ void Convolutions::Prepared::choose(cudnnHandle_t handle, const ConvProblem& p) 
 Convolutions::Convolutions(cudnnHandle_t handle) : handle_(handle) {}
 Convolutions::~Convolutions() = default;
 
-bool Convolutions::run(const ConvProblem& p, const void* x, const void* w, const void* y, void* workspace) {
+Convolutions::Prepared& Convolutions::prepared(const ConvProblem& p) {
   std::unique_ptr<Prepared>& made = prepared_[p];
   if (!made) {
     auto prepared = std::make_unique<Prepared>(p);
     prepared->choose(handle_, p);
     made = std::move(prepared);
   }
+  return *made;
+}
+
+bool Convolutions::takes(const ConvProblem& p) { return prepared(p).algorithm >= 0; }
+
+bool Convolutions::run(const ConvProblem& p, const void* x, const void* w, const void* y, void* workspace) {
+  const Prepared* made = &prepared(p);
   if (made->algorithm < 0) return false;
   const double one = 1, zero = 0;
   const float one_float = 1, zero_float = 0;

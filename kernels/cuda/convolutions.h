@@ -31,12 +31,14 @@ class Convolutions {
   ~Convolutions();
   Convolutions(const Convolutions&) = delete;
 
-  // Enqueues the convolution on the handle's stream. false, and nothing is enqueued, where the library has no algorithm that always gives
-  // the same bits within the workspace.
+  // Has the library an algorithm that always gives the same bits within the workspace?
+  bool takes(const ConvProblem& problem);
+  // Enqueues the convolution on the handle's stream. false, and nothing is enqueued, where the library does not take it.
   bool run(const ConvProblem& problem, const void* x, const void* w, const void* y, void* workspace);
 
  private:
   struct Prepared;
+  Prepared& prepared(const ConvProblem& problem);
   cudnnHandle_t handle_;
   std::map<ConvProblem, std::unique_ptr<Prepared>> prepared_;
 };

@@ -54,7 +54,26 @@ void make_preference(cublasLtMatmulPreferenceOpaque_t& preference, const Product
   set(&preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, static_cast<uint32_t>(p.y.alignment));
 }
 
+bool is_doubles(const ProductProblem& p) { return p.dtype == DType::f64; }
+
+std::string matrix_text(const char* name, const ProductMatrix& m) {
+  return fmt::format("{}{} by {} each {}, aligned to {}", name, m.transposed ? "ᵀ" : "", m.ld, m.batch_stride, m.alignment);
+}
+
 }  // namespace
+
+std::string product_text(const ProductProblem& p) {
+  const std::string bias = p.bias_alignment > 0 ? fmt::format(" + bias aligned to {}", p.bias_alignment) : "";
+  return fmt::format("{} of {} [{}, {}] · [{}, {}]{}{} into {}; {}; {}; {}; {} bytes of workspace", p.batch, dtype_name(p.dtype), p.m, p.k,
+                     p.k, p.n, bias, p.added ? " + a matrix" : "", dtype_name(p.y_dtype), matrix_text("a", p.a), matrix_text("b", p.b),
+                     matrix_text("y", p.y), p.workspace_bytes);
+}
+
+int product_alignment(uintptr_t addresses) {
+  constexpr uintptr_t kMost = 128;
+  const uintptr_t low = addresses | kMost;
+  return static_cast<int>(low & (~low + 1));
+}
 
 bool Products::find_algorithm(const ProductProblem& p, Prepared& made) const {
   cublasLtMatmulPreferenceOpaque_t preference;
@@ -64,49 +83,75 @@ bool Products::find_algorithm(const ProductProblem& p, Prepared& made) const {
   const cublasStatus_t status =
       cublasLtMatmulAlgoGetHeuristic(handle_, &made.operation, &made.b, &made.a, &made.y, &made.y, &preference, 1, &result, &found);
   if (status != CUBLAS_STATUS_NOT_SUPPORTED) check_cublas(status, "cublasLtMatmulAlgoGetHeuristic");
-  made.algorithm = result.algo;
+  made.choice.algorithm = result.algo;
   return status == CUBLAS_STATUS_SUCCESS && found > 0;
 }
 
 // Row-major y = a · b is column-major yᵀ = bᵀ · aᵀ: the library's A is b, and its B is a.
-Products::Prepared Products::prepare(const ProductProblem& p, const ProductData& data) const {
-  Prepared made;
-  const bool doubles = p.dtype == DType::f64;
-  check_cublas(
-      cublasLtMatmulDescInit(&made.operation, doubles ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F, doubles ? CUDA_R_64F : CUDA_R_32F),
-      "cublasLtMatmulDescInit");
+Products::Prepared Products::prepare(const ProductProblem& p, bool adds_bias) {
+  Prepared made = {};
+  check_cublas(cublasLtMatmulDescInit(&made.operation, is_doubles(p) ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
+                                      is_doubles(p) ? CUDA_R_64F : CUDA_R_32F),
+               "cublasLtMatmulDescInit");
   const auto form = [](const ProductMatrix& matrix) { return matrix.transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
   set(&made.operation, CUBLASLT_MATMUL_DESC_TRANSA, form(p.b));
   set(&made.operation, CUBLASLT_MATMUL_DESC_TRANSB, form(p.a));
   make_layout(made.a, p.a, p.dtype, p.m, p.k, p.batch);
   make_layout(made.b, p.b, p.dtype, p.k, p.n, p.batch);
   make_layout(made.y, p.y, p.y_dtype, p.m, p.n, p.batch);
-  made.adds_bias = p.bias && !doubles;
-  if (made.adds_bias) {
-    set(&made.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-    set(&made.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, data.bias);
-    if (find_algorithm(p, made)) return made;
-    made.adds_bias = false;
-    set(&made.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_DEFAULT);
+  made.choice.adds_bias = adds_bias;
+  if (!adds_bias) return made;
+  set(&made.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+  // Until there is one: an address of its alignment, which the library may look at.
+  set(&made.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, reinterpret_cast<const void*>(static_cast<uintptr_t>(p.bias_alignment)));
+  return made;
+}
+
+ProductChoice Products::choose(const ProductProblem& p) const {
+  if (p.bias_alignment > 0 && !is_doubles(p))
+    if (Prepared made = prepare(p, true); find_algorithm(p, made)) return made.choice;
+  if (Prepared made = prepare(p, false); find_algorithm(p, made)) return made.choice;
+  throw Error("cuBLASLt has no algorithm for the product " + product_text(p));
+}
+
+std::string Products::trouble_of(const ProductProblem& p, const ProductChoice& choice) const {
+  Prepared made = prepare(p, choice.adds_bias);
+  cublasLtMatmulHeuristicResult_t result = {};
+  const cublasStatus_t status =
+      cublasLtMatmulAlgoCheck(handle_, &made.operation, &made.b, &made.a, &made.y, &made.y, &choice.algorithm, &result);
+  if (status != CUBLAS_STATUS_SUCCESS) return cublasLtGetStatusName(status);
+  if (static_cast<int64_t>(result.workspaceSize) <= p.workspace_bytes) return "";
+  return fmt::format("it wants {} bytes of workspace here", result.workspaceSize);
+}
+
+Products::Prepared& Products::prepared(const ProductProblem& problem) {
+  const auto at = prepared_.find(problem);
+  if (at != prepared_.end()) return at->second;
+  ProductChoice choice;
+  if (choices_ == nullptr) {
+    choice = choose(problem);
+  } else {
+    const auto chosen = choices_->find(product_text(problem));
+    if (chosen == choices_->end()) throw Error("no algorithm was chosen at the start for the product " + product_text(problem));
+    choice = chosen->second;
   }
-  if (find_algorithm(p, made)) return made;
-  throw Error(fmt::format("cuBLASLt has no algorithm for {} products [{}, {}] · [{}, {}] of {} into {} within {} bytes of workspace",
-                          p.batch, p.m, p.k, p.k, p.n, dtype_name(p.dtype), dtype_name(p.y_dtype), p.workspace_bytes));
+  Prepared made = prepare(problem, choice.adds_bias);
+  made.choice = choice;
+  return prepared_.emplace(problem, made).first->second;
 }
 
 bool Products::run(const ProductProblem& problem, const ProductData& data, void* workspace, cudaStream_t stream) {
-  auto at = prepared_.find(problem);
-  if (at == prepared_.end()) at = prepared_.emplace(problem, prepare(problem, data)).first;
-  Prepared& made = at->second;
-  if (made.adds_bias) set(&made.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, data.bias);
+  Prepared& made = prepared(problem);
+  if (made.choice.adds_bias) set(&made.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, data.bias);
   const double alpha = 1, beta = problem.added ? 1 : 0;
   const float alpha_float = 1, beta_float = problem.added ? 1 : 0;
-  const bool doubles = problem.dtype == DType::f64;
-  check_cublas(cublasLtMatmul(handle_, &made.operation, doubles ? static_cast<const void*>(&alpha) : &alpha_float, data.b, &made.b, data.a,
-                              &made.a, doubles ? static_cast<const void*>(&beta) : &beta_float, problem.added ? data.added : data.y,
-                              &made.y, data.y, &made.y, &made.algorithm, workspace, static_cast<size_t>(problem.workspace_bytes), stream),
-               "cublasLtMatmul");
-  return made.adds_bias;
+  const bool doubles = is_doubles(problem);
+  check_cublas(
+      cublasLtMatmul(handle_, &made.operation, doubles ? static_cast<const void*>(&alpha) : &alpha_float, data.b, &made.b, data.a, &made.a,
+                     doubles ? static_cast<const void*>(&beta) : &beta_float, problem.added ? data.added : data.y, &made.y, data.y, &made.y,
+                     &made.choice.algorithm, workspace, static_cast<size_t>(problem.workspace_bytes), stream),
+      "cublasLtMatmul");
+  return made.choice.adds_bias;
 }
 
 }  // namespace zeroplan

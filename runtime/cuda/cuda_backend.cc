@@ -14,14 +14,20 @@
 #include "runtime/cuda/cuda_local_communicator.h"
 #include "runtime/cuda/gpus.h"
 #include "runtime/cuda/nccl_communicator.h"
+#include "runtime/cuda/product_choices.h"
 #include "runtime/plan/plan_device.h"
 #include "runtime/plan/reserve.h"
 
 namespace zeroplan {
 namespace {
 
-std::unique_ptr<KernelContext> new_context(Stream& compute) {
-  return std::make_unique<CudaContext>(static_cast<cudaStream_t>(compute.native()));
+Backend backend_of(ProductChoices choices) {
+  Backend backend{.kernel_of = cuda_kernel};
+  backend.products = choices_line(choices);
+  backend.new_context = [shared = std::make_shared<const ProductChoices>(std::move(choices))](Stream& compute) {
+    return std::make_unique<CudaContext>(static_cast<cudaStream_t>(compute.native()), shared);
+  };
+  return backend;
 }
 
 int64_t all_receive_bytes(const Plan& plan) { return receive_bytes(plan, StreamKind::gather) + receive_bytes(plan, StreamKind::reduce); }
@@ -59,6 +65,13 @@ GpuOfRank describe_gpu(int index, int seen, const Device& device) {
   return {machine, id, card_of(device), seen};
 }
 
+// Of rank 0, which each rank's GPU can carry out.
+ProductChoices agreed_choices(const Plan& plan, const CudaJob& job, Device& device) {
+  ProductChoices choices = unpacked_choices(job.broadcast(job.rank == 0 ? packed(choose_products(plan, 0, device)) : ""), job.rank);
+  require_products(plan, job.rank, device, choices);
+  return choices;
+}
+
 // Each of the ranks' GPUs, checked by rank 0, so that all say the same.
 void compare_gpus(const CudaJob& job, const GpuOfRank& own) {
   std::vector<GpuOfRank> all;
@@ -74,18 +87,20 @@ Backend make_cuda_backend(const Plan& plan, std::chrono::milliseconds deadline) 
   require_device(plan, DeviceKind::cuda);
   const int n = plan.header.ranks, count = std::min(n, cuda_devices());
   const bool by_nccl = n > 1 && count == n;
-  Backend backend{.kernel_of = cuda_kernel, .new_context = new_context};
   std::vector<std::shared_ptr<Device>> devices;
   std::vector<std::string> cards;
   for (int r = 0; r < n; ++r) {
     devices.push_back(r < count ? make_cuda_device(r) : devices[r - count]);
-    backend.ranks.push_back({r, devices[r], nullptr, nullptr});
     if (r < count) cards.push_back(card_of(*devices[r]));
   }
   require_alike(cards);
-  if (n > 1) backend.collectives = by_nccl ? nccl_line(plan) : shared_line(plan, count);
   if (!by_nccl) connect_gpus(count);
   for (int g = 0; g < count; ++g) require_memory(plan, *devices[g], g, (n - g + count - 1) / count, by_nccl ? all_receive_bytes(plan) : 0);
+  const ProductChoices choices = choose_products(plan, 0, *devices[0]);
+  for (int r = 1; r < count; ++r) require_products(plan, r, *devices[r], choices);
+  Backend backend = backend_of(choices);
+  for (int r = 0; r < n; ++r) backend.ranks.push_back({r, devices[r], nullptr, nullptr});
+  if (n > 1) backend.collectives = by_nccl ? nccl_line(plan) : shared_line(plan, count);
   if (by_nccl) {
     NcclSetup setup{.size = n, .devices = devices, .deadline = deadline, .mode = plan.header.reduce};
     for (int r = 0; r < n; ++r) setup.ranks.push_back(r);
@@ -106,7 +121,7 @@ Backend make_cuda_process_backend(const Plan& plan, std::chrono::milliseconds de
   const std::shared_ptr<Device> device = make_cuda_device(index);
   compare_gpus(job, describe_gpu(index, seen, *device));
   require_memory(plan, *device, index, 1, all_receive_bytes(plan));
-  Backend backend{.kernel_of = cuda_kernel, .new_context = new_context};
+  Backend backend = backend_of(agreed_choices(plan, job, *device));
   backend.collectives = nccl_line(plan);
   backend.ranks.push_back({job.rank, device, nullptr, nullptr});
   connect_by_nccl(

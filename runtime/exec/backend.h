@@ -1,6 +1,7 @@
 #pragma once
 // What the ranks of one process run on: devices, communicators, kernels.
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,9 +22,10 @@ struct RankBackend {
 struct Backend {
   std::vector<RankBackend> ranks;            // at least one, in the order of their numbers
   std::string collectives;                   // what carries them out, as a sentence; empty: nothing to choose from
+  std::string products;                      // which algorithms make them, as a sentence; empty: nothing to choose from
   Kernel (*kernel_of)(OpKind) = cpu_kernel;  // nullptr for an op without a kernel
-  // What the kernels of a rank work with, given its compute stream; nullptr: nothing.
-  std::unique_ptr<KernelContext> (*new_context)(Stream& compute) = nullptr;
+  // What the kernels of a rank work with, given its compute stream; empty: nothing.
+  std::function<std::unique_ptr<KernelContext>(Stream& compute)> new_context;
 };
 
 // All ranks of the plan as threads of this process, on the CPU. A collective that a rank does not join within `deadline` fails.

@@ -53,7 +53,7 @@ class Core {
   Rank& local_rank(int i) { return *ranks_[i]; }
   Rank& rank_at(int number);  // throws Error where another process has it
   int64_t now_ns() const;
-  const std::string& collectives() const { return backend_.collectives; }
+  const Backend& backend() const { return backend_; }
 
   ExecutorOptions options;
   std::vector<std::vector<UnitExtent>> extents;  // by unit

@@ -275,7 +275,9 @@ std::vector<TraceEvent> Executor::take_trace() {
 
 int64_t Executor::now_ns() const { return impl_->core->now_ns(); }
 
-const std::string& Executor::collectives() const { return impl_->core->collectives(); }
+const std::string& Executor::collectives() const { return impl_->core->backend().collectives; }
+
+const std::string& Executor::products() const { return impl_->core->backend().products; }
 
 int64_t Executor::arena_bytes() const {
   int64_t bytes = 0;

@@ -102,6 +102,7 @@ class Executor {
   int64_t now_ns() const;                  // by the clock of these events
   int64_t arena_bytes() const;             // per rank
   const std::string& collectives() const;  // Backend::collectives
+  const std::string& products() const;     // Backend::products
 
  private:
   struct Impl;

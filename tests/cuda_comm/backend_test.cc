@@ -4,12 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <barrier>
+#include <algorithm>
 #include <thread>
 
 #include "base/error.h"
 #include "cuda_host/control.h"
 #include "runtime/cuda/gpus.h"
+#include "runtime/cuda/product_choices.h"
+#include "tests/cuda_comm/talk.h"
 #include "tests/error_of.h"
 
 namespace zeroplan {
@@ -119,31 +121,27 @@ TEST(GpuOfAProcess, BelongsToOneAlone) {
   EXPECT_EQ(same.seen, 1);
 }
 
-// Threads in place of processes: each makes its own backend, and they talk as those would over MPI.
-struct Talk {
-  explicit Talk(int ranks) : meet(ranks), said(ranks) {}
-  std::barrier<> meet;
-  std::vector<std::string> said;
-
-  CudaJob job(int rank, int local_rank) {
-    const int size = static_cast<int>(said.size());
-    const auto gather = [this, rank](const std::string& bytes) {
-      said[rank] = bytes;
-      meet.arrive_and_wait();
-      std::vector<std::string> all = rank == 0 ? said : std::vector<std::string>();
-      meet.arrive_and_wait();
-      return all;
-    };
-    const auto broadcast = [this, rank](const std::string& bytes) {
-      if (rank == 0) said[0] = bytes;
-      meet.arrive_and_wait();
-      std::string first = said[0];
-      meet.arrive_and_wait();
-      return first;
-    };
-    return {rank, size, local_rank, broadcast, gather, nullptr};
+TEST(ProductChoice, OfAnotherRankIsTheSame) {
+  ProductChoice one, two;
+  for (int w = 0; w < 8; ++w) one.algorithm.data[w] = ~uint64_t{0} / 7 * w, two.algorithm.data[w] = w;
+  one.adds_bias = true;
+  const ProductChoices choices = {{"1 of f32 [2, 3] · [3, 4]; a by 3", one}, {"2 of bf16 [2, 3]ᵀ", two}};
+  const ProductChoices there = unpacked_choices(packed(choices), 1);
+  EXPECT_EQ(packed(there), packed(choices));
+  ASSERT_EQ(there.size(), 2u);
+  for (const auto& [product, choice] : choices) {
+    EXPECT_TRUE(std::ranges::equal(there.at(product).algorithm.data, choice.algorithm.data));
+    EXPECT_EQ(there.at(product).adds_bias, choice.adds_bias);
   }
-};
+  EXPECT_EQ(choices_line(there), choices_line(choices));
+  EXPECT_NE(choices_line({{"1", one}}), choices_line({{"1", two}}));
+}
+
+TEST(ProductChoice, OfAnotherVersionIsRefused) {
+  const std::string text = packed(ProductChoices{}), version = text.substr(0, text.find('\n'));
+  EXPECT_THAT(error_of([] { unpacked_choices("12.9.1\n", 3); }),
+              AllOf(HasSubstr("rank 0 has cuBLASLt 12.9.1, this rank " + version), HasSubstr("same libraries"), HasSubstr("rank 3")));
+}
 
 std::vector<std::string> run_processes(int ranks, const std::vector<int>& local_ranks) {
   Talk talk(ranks);

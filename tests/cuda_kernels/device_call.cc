@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "graph/ops/op_def.h"
+#include "kernels/cuda/product_lists.h"
 #include "kernels/failures.h"
 
 namespace zeroplan {
@@ -61,15 +62,17 @@ class Mirrors {
   std::vector<Mirror> mirrors_;
 };
 
-}  // namespace
-
-void run_on_device(OpKind op, KernelArgs& args, std::span<const std::span<std::byte>> memory) {
-  const Kernel kernel = cuda_kernel(op);
-  if (kernel == nullptr) throw Error("no CUDA kernel for the op");
-  run_on_device(kernel, args, memory);
+// Of the products that the kernel says it makes: one that it left out fails in its call.
+std::shared_ptr<const ProductChoices> choose_products(OpKind op, KernelArgs args, cudaStream_t stream) {
+  CudaContext context(stream);
+  args.context = &context;
+  ProductChoices choices;
+  list_products(op, args, [&](const ProductProblem& p) { choices.emplace(product_text(p), context.products().choose(p)); });
+  return std::make_shared<const ProductChoices>(std::move(choices));
 }
 
-void run_on_device(Kernel kernel, KernelArgs& args, std::span<const std::span<std::byte>> memory) {
+// No op: the kernel is part of one, and chooses as it goes.
+void run(Kernel kernel, const OpKind* op, KernelArgs& args, std::span<const std::span<std::byte>> memory) {
   std::vector<TensorView> inputs(args.inputs, args.inputs + args.input_count), outputs(args.outputs, args.outputs + args.output_count);
   std::vector<std::span<std::byte>> buffers(memory.begin(), memory.end());
   RunScalars scalars = args.scalars ? *args.scalars : RunScalars{};
@@ -83,12 +86,12 @@ void run_on_device(Kernel kernel, KernelArgs& args, std::span<const std::span<st
   if (unit.count > 0) unit.parameters = mirrors.move(extents.data());
   check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");  // copies of pageable memory may still be on their way
   const Stream stream;
-  CudaContext context(stream.get());
   args.inputs = inputs.data();
   args.outputs = outputs.data();
   args.workspace = args.workspace_bytes > 0 ? mirrors.move(args.workspace) : nullptr;
   args.unit = args.unit ? &unit : nullptr;
   args.scalars = mirrors.move(&scalars);
+  CudaContext context(stream.get(), op != nullptr ? choose_products(*op, args, stream.get()) : nullptr);
   args.context = &context;
   check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");  // the copies are in no order with the stream
   kernel(args);
@@ -97,5 +100,15 @@ void run_on_device(Kernel kernel, KernelArgs& args, std::span<const std::span<st
   if (fault.kind != KernelFault::none) throw_fault(fault);
   mirrors.copy_back();
 }
+
+}  // namespace
+
+void run_on_device(OpKind op, KernelArgs& args, std::span<const std::span<std::byte>> memory) {
+  const Kernel kernel = cuda_kernel(op);
+  if (kernel == nullptr) throw Error("no CUDA kernel for the op");
+  run(kernel, &op, args, memory);
+}
+
+void run_on_device(Kernel kernel, KernelArgs& args, std::span<const std::span<std::byte>> memory) { run(kernel, nullptr, args, memory); }
 
 }  // namespace zeroplan

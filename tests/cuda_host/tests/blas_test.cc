@@ -148,6 +148,44 @@ TEST_F(BlasTest, ForwardAndBackwardEpilogues) {
   EXPECT_NEAR(grad_n.values()[5], column, 1e-5);
 }
 
+// By a matrix whose sums differ with their order.
+TEST_F(BlasTest, AnotherDeviceMayHaveAnotherAlgorithm) {
+  std::vector<float> ones(a.size(), 1), steps(b.size(), 0.1F);
+  for (int j = 0; j < n; ++j) steps[at(0, j, k, n, false)] = 1e6F;
+  const DeviceBuffer<float> da(ones), db(steps), dd(m * n);
+  ASSERT_EQ(matmul(LtCase{}, da.get(), db.get(), dd.get()), CUBLAS_STATUS_SUCCESS);
+  const auto forwards = dd.values();
+  cuda_host::settings().other_products = 0;
+  ASSERT_EQ(matmul(LtCase{}, da.get(), db.get(), dd.get()), CUBLAS_STATUS_SUCCESS);
+  EXPECT_NE(dd.values(), forwards);
+  EXPECT_NEAR(dd.values()[0], forwards[0], 1);
+}
+
+TEST_F(BlasTest, AnAlgorithmIsCheckedOnTheDevice) {
+  cublasLtHandle_t handle;
+  cublasLtMatmulDesc_t op;
+  cublasLtMatmulPreference_t preference;
+  cublasLtCreate(&handle);
+  cublasLtMatmulDescCreate(&op, CUBLAS_COMPUTE_32F, CUDA_R_32F);
+  cublasLtMatmulPreferenceCreate(&preference);
+  auto la = layout(CUDA_R_32F, m, k, false), lb = layout(CUDA_R_32F, k, n, false), ld = layout(CUDA_R_32F, m, n, false);
+  cublasLtMatmulHeuristicResult_t result, checked = {};
+  int found = 0;
+  ASSERT_EQ(cublasLtMatmulAlgoGetHeuristic(handle, op, la, lb, ld, ld, preference, 1, &result, &found), CUBLAS_STATUS_SUCCESS);
+  const auto check = [&] { return cublasLtMatmulAlgoCheck(handle, op, la, lb, ld, ld, &result.algo, &checked); };
+  EXPECT_EQ(check(), CUBLAS_STATUS_SUCCESS);
+  cuda_host::settings().other_products = 0;
+  EXPECT_EQ(check(), CUBLAS_STATUS_SUCCESS);
+  cuda_host::settings().own_products_only = true;
+  EXPECT_EQ(check(), CUBLAS_STATUS_NOT_SUPPORTED);
+  result.algo.data[0] = 1;
+  EXPECT_EQ(check(), CUBLAS_STATUS_INVALID_VALUE) << "no algorithm";
+  for (auto l : {la, lb, ld}) cublasLtMatrixLayoutDestroy(l);
+  cublasLtMatmulPreferenceDestroy(preference);
+  cublasLtMatmulDescDestroy(op);
+  cublasLtDestroy(handle);
+}
+
 TEST_F(BlasTest, BadArguments) {
   const DeviceBuffer<float> da(a), db(b), dd(m * n);
   std::vector<float> host(m * k);

@@ -31,10 +31,12 @@ struct Settings {
   bool check_pointers = true;         // kernel pointer arguments must be device-reachable
   bool guard_memory = false;          // host access to device memory traps (needs pkeys)
   bool print_faults = true;
-  int other_card = -1;      // this device has another name than the others
-  bool peer_access = true;  // devices reach each other's memory
-  int driver_version = 0;   // 0: that of the runtime
-  int nccl_version = 0;     // 0: that of the headers
+  int other_card = -1;             // this device has another name than the others
+  bool peer_access = true;         // devices reach each other's memory
+  int driver_version = 0;          // 0: that of the runtime
+  int nccl_version = 0;            // 0: that of the headers
+  int other_products = -1;         // this device's heuristic names another algorithm for products, which sums in another order
+  bool own_products_only = false;  // a device makes products by the algorithm of its own heuristic alone
 };
 
 Settings& settings();

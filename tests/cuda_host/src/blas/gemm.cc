@@ -51,14 +51,16 @@ std::vector<Real> pack(const Matrix& x, bool transpose) {
 
 // Row times block of rows: the inner loop vectorises and B's block stays in cache.
 template <class Real>
-std::vector<Real> multiply(const std::vector<Real>& a, const std::vector<Real>& b, std::int64_t m, std::int64_t n, std::int64_t k) {
+std::vector<Real> multiply(const std::vector<Real>& a, const std::vector<Real>& b, std::int64_t m, std::int64_t n, std::int64_t k,
+                           bool backwards) {
   constexpr std::int64_t block = 64;
   std::vector<Real> product(static_cast<std::size_t>(m * n), Real{0});
   for (std::int64_t first = 0; first < k; first += block) {
     const std::int64_t end = std::min(first + block, k);
     for (std::int64_t i = 0; i < m; ++i) {
       Real* out = product.data() + i * n;
-      for (std::int64_t l = first; l < end; ++l) {
+      for (std::int64_t at = first; at < end; ++at) {
+        const std::int64_t l = backwards ? k - 1 - at : at;
         const Real factor = a[static_cast<std::size_t>(i * k + l)];
         const Real* row = b.data() + l * n;
         for (std::int64_t j = 0; j < n; ++j) out[j] += factor * row[j];
@@ -105,7 +107,7 @@ void run_as(const Gemm& g) {
   const std::int64_t m = g.m(), n = g.n(), k = g.k();
   const std::vector<Real> a = pack<Real>(g.a, g.transpose_a);
   const std::vector<Real> b = pack<Real>(g.b, g.transpose_b);
-  std::vector<Real> product = multiply(a, b, m, n, k);
+  std::vector<Real> product = multiply(a, b, m, n, k, g.backwards);
   const Epilogue& e = g.epilogue;
   for (std::int64_t i = 0; i < m; ++i) {
     const double bias = e.bias != nullptr ? load(e.bias_type, e.bias, i) : 0.0;

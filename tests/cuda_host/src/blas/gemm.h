@@ -36,6 +36,7 @@ struct Gemm {
   bool transpose_a = false, transpose_b = false;
   double alpha = 1, beta = 0;
   bool double_precision = false;
+  bool backwards = false;  // sums begin at their last term
   Epilogue epilogue;
   std::int64_t m() const { return d.rows; }
   std::int64_t n() const { return d.columns; }

@@ -1,4 +1,4 @@
-// The cuBLASLt subset: handle, one "algorithm", matmul with epilogues.
+// The cuBLASLt subset: handle, two "algorithms", matmul with epilogues.
 #include <cstring>
 
 #include "blas/gemm.h"
@@ -121,6 +121,18 @@ void run_batch(Problem p, const void* alpha, const void* beta) {
   }
 }
 
+// The two algorithms add up from the first term or from the last.
+constexpr std::uint64_t kForwards = 0xC0DA, kBackwards = 0xC0DB;
+
+// The one that the heuristic of the current device names.
+std::uint64_t own_algorithm() { return rt::current_device() == settings().other_products ? kBackwards : kForwards; }
+
+cublasStatus_t check_algorithm(const cublasLtMatmulAlgo_t& algo) {
+  const std::uint64_t kind = algo.data[0];
+  if (kind != kForwards && kind != kBackwards) return CUBLAS_STATUS_INVALID_VALUE;
+  return settings().own_products_only && kind != own_algorithm() ? CUBLAS_STATUS_NOT_SUPPORTED : CUBLAS_STATUS_SUCCESS;
+}
+
 }  // namespace
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
@@ -148,21 +160,39 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
   Problem problem;
   if (const cublasStatus_t status = decode(op, a, b, c, d, problem); status != CUBLAS_STATUS_SUCCESS) return status;
   std::memset(results, 0, sizeof(results[0]));
-  results[0].algo.data[0] = 0xC0DAU;
+  results[0].algo.data[0] = own_algorithm();
   results[0].state = CUBLAS_STATUS_SUCCESS;
   results[0].wavesCount = 1.0F;
   *found = 1;
   return CUBLAS_STATUS_SUCCESS;
 }
 
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDesc_t op, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                       cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t* algo,
+                                       cublasLtMatmulHeuristicResult_t* result) {
+  CUDA_HOST_BLAS_BEGIN();
+  if (handle == nullptr || algo == nullptr || result == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
+  Problem problem;
+  if (const cublasStatus_t status = decode(op, a, b, c, d, problem); status != CUBLAS_STATUS_SUCCESS) return status;
+  if (const cublasStatus_t status = check_algorithm(*algo); status != CUBLAS_STATUS_SUCCESS) return status;
+  result->workspaceSize = 0;
+  result->state = CUBLAS_STATUS_SUCCESS;
+  result->wavesCount = 1.0F;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t op, const void* alpha, const void* A, cublasLtMatrixLayout_t a,
                               const void* B, cublasLtMatrixLayout_t b, const void* beta, const void* C, cublasLtMatrixLayout_t c, void* D,
-                              cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t*, void* workspace, size_t workspace_bytes,
+                              cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t* algo, void* workspace, size_t workspace_bytes,
                               cudaStream_t stream) {
   CUDA_HOST_BLAS_BEGIN();
   if (handle == nullptr || alpha == nullptr || beta == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
   Problem p;
   if (const cublasStatus_t status = decode(op, a, b, c, d, p); status != CUBLAS_STATUS_SUCCESS) return status;
+  if (algo != nullptr) {  // else the library chooses
+    if (const cublasStatus_t status = check_algorithm(*algo); status != CUBLAS_STATUS_SUCCESS) return status;
+    p.gemm.backwards = algo->data[0] == kBackwards;
+  }
   p.gemm.a.data = A;
   p.gemm.b.data = B;
   p.gemm.c.data = C;

@@ -27,6 +27,8 @@ Settings initial_settings() {
   from_environment("CUDA_HOST_PEER_ACCESS", s.peer_access);
   from_environment("CUDA_HOST_DRIVER_VERSION", s.driver_version);
   from_environment("CUDA_HOST_NCCL_VERSION", s.nccl_version);
+  from_environment("CUDA_HOST_OTHER_PRODUCTS", s.other_products);
+  from_environment("CUDA_HOST_OWN_PRODUCTS_ONLY", s.own_products_only);
   from_environment("CUDA_HOST_SEED", s.seed);
   from_environment("CUDA_HOST_SHUFFLE_BLOCKS", s.shuffle_blocks);
   from_environment("CUDA_HOST_THREAD_ORDER", order);
