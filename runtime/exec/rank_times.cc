@@ -1,4 +1,5 @@
 #include "runtime/exec/core.h"
+#include "runtime/exec/exchange.h"
 
 namespace zeroplan {
 namespace {
@@ -14,18 +15,15 @@ RankTimes own_times(const Rank& rank) {
 void share_times(Rank& rank) {
   if (rank.core->local_ranks() == rank.plan->header.ranks) return;
   constexpr auto kBytes = static_cast<int64_t>(sizeof(RankTimes));
-  const RankTimes own = own_times(rank);
-  Lane& lane = rank.lanes[static_cast<int>(StreamKind::gather)];
   try {
     if (!rank.shared_times) {
       rank.all_times.resize(static_cast<size_t>(rank.plan->header.ranks));
       rank.shared_times = rank.device->alloc(rank.plan->header.ranks * kBytes);
     }
     auto* all = static_cast<std::byte*>(rank.shared_times->data());
-    rank.write(all + rank.index * kBytes, &own, kBytes);
-    lane.comm->all_gather(all + rank.index * kBytes, all, kBytes, *lane.stream);
-    lane.stream->synchronize();
-    rank.read(all, rank.all_times.data(), rank.plan->header.ranks * kBytes);
+    rank.all_times[rank.index] = own_times(rank);
+    exchange(rank, *rank.shared_times, rank.all_times.data(), rank.plan->header.ranks * kBytes,
+             [&](Communicator& comm, Stream& stream) { comm.all_gather(all + rank.index * kBytes, all, kBytes, stream); });
   } catch (...) {
     rank.core->fail({.rank = rank.index,
                      .step = rank.scalars.step,

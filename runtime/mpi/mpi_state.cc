@@ -75,13 +75,17 @@ void MpiState::tell_and_hear(const Notice& notice, int only) {
     if (peer != rank_ && (only < 0 || peer == only))
       MPI_Isend(sent_.data(), static_cast<int>(sent_.size()), MPI_BYTE, peer, kNoticeTag, control_, &sends_[peer]);
   const auto end = std::chrono::steady_clock::now() + kFarewell;
-  const auto unknown = [&](const Notice& n) { return n.fate == Fate::none && !peers_.ended(static_cast<int>(&n - notices_.data())); };
+  const auto some_unknown = [&] {
+    for (int r = 0; r < size_; ++r)
+      if (notices_[r].fate == Fate::none && !peers_.ended(r)) return true;
+    return false;
+  };
   try {
     for (bool wait = true; wait && std::chrono::steady_clock::now() < end; std::this_thread::sleep_for(std::chrono::milliseconds(2))) {
       listen();
       int sent = 0;
       MPI_Testall(size_, sends_.data(), &sent, MPI_STATUSES_IGNORE);
-      wait = only >= 0 || std::any_of(notices_.begin(), notices_.end(), unknown);
+      wait = only >= 0 || some_unknown();
     }
   } catch (const Error&) {  // MPI does not work any more: this rank has said all that it can
   }

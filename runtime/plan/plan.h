@@ -13,6 +13,7 @@
 namespace zeroplan {
 
 inline constexpr int kPlanFormat = 8;
+
 // Operands and Plan::source name the same values: a gathered copy carries the value of the parameter, and a view of a gathered copy (which
 // insert_all_gather cloned) the value of the view in the source graph.
 struct PlanValue {
@@ -145,6 +146,7 @@ std::string serialize_plan(const Plan& plan);                        // determin
 Plan parse_plan(const std::string& bytes, const std::string& name);  // throws Error naming `name` and the field; does not verify
 void save_plan(const Plan& plan, const std::string& path);           // atomic: temporary file, then rename
 Plan load_plan(const std::string& path);
-std::string plan_digest(const Plan& plan);  // of everything but header.digest
+std::string plan_digest(const Plan& plan);    // of everything but header.digest
+std::string common_digest(const Plan& plan);  // and but header.model_path: of what all ranks must have alike
 
 }  // namespace zeroplan
