@@ -8,6 +8,7 @@
 
 #include "api/batching.h"
 #include "base/error.h"
+#include "base/split.h"
 #include "tools/option_values.h"
 
 namespace zeroplan {
@@ -34,15 +35,12 @@ bool parse_integer(const std::string& text, int64_t& value) {
 // Numbers separated by commas; true and false are 1 and 0.
 void bind_value(const std::string& name, const std::string& list, CompileOptions& options, std::vector<std::string>& problems) {
   std::vector<double> values;
-  for (size_t at = 0; at <= list.size();) {
-    const size_t end = std::min(list.find(',', at), list.size());
-    const std::string text = list.substr(at, end - at);
+  for (const std::string& text : split(list, ',')) {
     double number = text == "true";
     const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (text != "true" && text != "false" && (error != std::errc() || rest != text.data() + text.size()))
       return problems.push_back(fmt::format("--bind {}={}: '{}' is not a number", name, list, text));
     values.push_back(number);
-    at = end + 1;
   }
   const bool whole = std::all_of(values.begin(), values.end(), [](double v) { return v == std::trunc(v) && std::abs(v) < 9e15; });
   options.bind[name] = HostTensor::of(whole ? DType::i64 : DType::f64, {static_cast<int64_t>(values.size())}, values);

@@ -48,8 +48,7 @@ void print_plan_row(const Plan& plan, double parameters) {
 
 void print_plan_heading(const CompileOptions& options) {
   say("published: 16-byte mixed-precision accounting of states alone. plan: what this program allocates per rank ({} bytes of weights, "
-      "gradients and "
-      "optimizer per parameter with adamw); KB, MB, GB = 10^3, 10^6, 10^9 bytes\n",
+      "gradients and optimizer per parameter with adamw); KB, MB, GB = 10^3, 10^6, 10^9 bytes\n",
       is_half(options.precision)        ? "2 + 4 + 12"
       : options.precision == DType::f64 ? "8 + 8 + 16"
                                         : "4 + 4 + 8");

@@ -7,7 +7,6 @@
 
 #include "base/counted.h"
 #include "tools/console.h"
-#include "tools/launch.h"
 #include "tools/metrics_writer.h"
 
 namespace zeroplan {
@@ -23,8 +22,8 @@ bool worth_a_line(const RunEvent& event) {
 
 }  // namespace
 
-// mpirun gives its processes a terminal of their own, whatever its output is.
-Progress::Progress(const Plan& plan) : terminal_(!find_launch() && isatty(STDOUT_FILENO)), tokens_per_sample_(tokens_per_sample(plan)) {}
+Progress::Progress(const Plan& plan, bool launched)
+    : terminal_(!launched && isatty(STDOUT_FILENO)), tokens_per_sample_(tokens_per_sample(plan)) {}
 
 std::string Progress::details(const RunEvent& event) const {
   const StepReport& step = *event.step;

@@ -8,7 +8,8 @@ namespace zeroplan {
 // A progress bar on a terminal; plain lines at growing distance otherwise.
 class Progress {
  public:
-  explicit Progress(const Plan& plan);
+  // `launched`: as one of several processes, which have a terminal of their own, whatever their output is.
+  Progress(const Plan& plan, bool launched);
   void show(const RunEvent& event);
   void finish(const RunResult& result);
 

@@ -139,9 +139,9 @@ std::vector<NamedFile> RunArguments::outputs() const {
 }
 
 void check_local_ranks(int ranks, const std::string& from) {
-  if (ranks > kMostLocalRanks)
+  if (ranks > kMostThreads)
     throw Error(fmt::format("{} {}: train and run keep each rank in a thread of this process, {} at most; compile and estimate take more",
-                            from, ranks, kMostLocalRanks));
+                            from, ranks, kMostThreads));
 }
 
 void check_ranks(int ranks, const std::string& from, const Processes& processes) {
@@ -200,7 +200,7 @@ RunData RunArguments::open(const Plan& plan) const {
 
 // Ctrl-C ends it at a step border, and so does an output that nobody can read any more.
 int64_t RunArguments::train(Executor& executor, const RunData& data, MetricsWriter& metrics) const {
-  Progress progress(executor.plan());
+  Progress progress(executor.plan(), processes_->launch().has_value());
   RunResult result;
   {
     const SignalScope interrupt({SIGINT, SIGTERM}, on_interrupt);

@@ -16,7 +16,7 @@ struct RunData {
   std::unique_ptr<DataSource> training, evaluation;  // evaluation: null where none was asked for
 };
 
-constexpr int kMostLocalRanks = 1024;
+constexpr int kMostThreads = 1024;  // of one process, a rank each
 // Throws Error where so many ranks do not run in one process, or are not those that a launcher started; `from` says where their number
 // stands: "--ranks".
 void check_local_ranks(int ranks, const std::string& from);

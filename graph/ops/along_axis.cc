@@ -8,10 +8,10 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "graph/ops/cuda_top_k_lists.h"
 #include "graph/ops/definitions.h"
 #include "graph/ops/indexing.h"
 #include "graph/ops/rules.h"
-#include "graph/ops/top_k_lists.h"
 #include "graph/ops/workspace.h"
 
 namespace zeroplan {
@@ -160,7 +160,7 @@ int64_t top_k_workspace(const Graph& graph, const Node& node, int threads) {
 int64_t top_k_cuda(const Graph& graph, const Node& node) {
   const Shape& shape = graph.values[node.inputs[0]].shape;
   const int64_t size = shape[axis_attribute(node, shape)];
-  return top_k_cuda_workspace(size == 0 ? 0 : elements(shape) / size, {size, node.attributes.get_int(Attr::k)});
+  return cuda_top_k_workspace(size == 0 ? 0 : elements(shape) / size, {size, node.attributes.get_int(Attr::k)});
 }
 
 double read_flops(const Graph& graph, const Node& node) { return static_cast<double>(elements(graph.values[node.inputs[0]].shape)); }

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "graph/ops/channel_chunks.h"
+#include "graph/ops/cuda_channel_chunks.h"
 #include "graph/ops/definitions.h"
 #include "graph/ops/norm_rules.h"
 #include "graph/ops/rules.h"
@@ -121,7 +121,7 @@ void evaluate_grad(const Node& node, std::span<const HostTensor> in, std::span<H
 
 int64_t cuda_workspace(const Graph& graph, const Node& node) {
   const Shape& x = graph.value(node.inputs[0]).shape;
-  return batch_norm_workspace(x[0], x[1], elements(x) / (x[0] * x[1]));
+  return cuda_batch_norm_workspace(x[0], x[1], elements(x) / (x[0] * x[1]));
 }
 
 }  // namespace

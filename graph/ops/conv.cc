@@ -4,7 +4,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "graph/ops/conv_columns.h"
+#include "graph/ops/cuda_conv_columns.h"
 #include "graph/ops/definitions.h"
 #include "graph/ops/indexing.h"
 #include "graph/ops/rules.h"
@@ -133,7 +133,7 @@ int64_t workspace(const Graph& graph, const Node& node, int threads) {
 
 int64_t cuda_workspace(const Graph& graph, const Node& node) {
   const DType dtype = graph.value(node.inputs[0]).dtype;
-  return conv_cuda_workspace(shape_of(graph, node), node.op, dtype_bytes(dtype), dtype_bytes(wide_dtype(dtype)));
+  return cuda_conv_workspace(shape_of(graph, node), node.op, dtype_bytes(dtype), dtype_bytes(wide_dtype(dtype)));
 }
 
 double flops(const Graph& graph, const Node& node) {

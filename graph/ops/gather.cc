@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "graph/ops/cuda_index_sort_sizes.h"
 #include "graph/ops/definitions.h"
-#include "graph/ops/index_sort_sizes.h"
 #include "graph/ops/indexing.h"
 #include "graph/ops/rules.h"
 
@@ -110,7 +110,7 @@ int64_t grad_cuda_workspace(const Graph& graph, const Node& node) {
   const Shape& shape = node.attributes.get_ints(Attr::shape);
   int64_t rows = shape[axis_attribute(node, shape)];
   for (int64_t i = 0; i < shared_axes(node); ++i) rows *= shape[i];
-  return IndexSortSizes{elements(graph.values[node.inputs[1]].shape), rows}.bytes();
+  return cuda_index_sort_workspace({elements(graph.values[node.inputs[1]].shape), rows});
 }
 
 }  // namespace

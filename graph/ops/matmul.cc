@@ -140,7 +140,7 @@ double flops(const Graph& graph, const Node& node) {
   return 2.0 * static_cast<double>(elements(p.y)) * static_cast<double>(p.k);
 }
 
-int64_t cuda_workspace(const Graph& graph, const Node& node) { return product_workspace(elements(graph.value(node.outputs[0]).shape)); }
+int64_t cuda_workspace(const Graph& graph, const Node& node) { return cuda_matmul_workspace(elements(graph.value(node.outputs[0]).shape)); }
 
 }  // namespace
 

@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "graph/ops/cuda_reduce_chunks.h"
 #include "graph/ops/definitions.h"
 #include "graph/ops/indexing.h"
-#include "graph/ops/reduce_chunks.h"
 #include "graph/ops/rules.h"
 
 namespace zeroplan {
@@ -131,7 +131,7 @@ void prod_vjp(VjpContext& c) {
 
 int64_t cuda_workspace(const Graph& graph, const Node& node) {
   const int64_t kept = elements(graph.values[node.outputs[0]].shape);
-  return kept == 0 ? 0 : reduce_workspace(kept, elements(graph.values[node.inputs[0]].shape) / kept);
+  return kept == 0 ? 0 : cuda_reduce_workspace(kept, elements(graph.values[node.inputs[0]].shape) / kept);
 }
 
 double flops(const Graph& graph, const Node& node) { return static_cast<double>(elements(graph.values[node.inputs[0]].shape)); }

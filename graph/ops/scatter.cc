@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "base/type_name.h"
+#include "graph/ops/cuda_index_sort_sizes.h"
 #include "graph/ops/definitions.h"
-#include "graph/ops/index_sort_sizes.h"
 #include "graph/ops/indexing.h"
 #include "graph/ops/rules.h"
 
@@ -176,7 +176,7 @@ int64_t cuda_workspace(const Graph& graph, const Node& node) {
   const Shape &data = graph.values[node.inputs[0]].shape, &indices = graph.values[node.inputs[1]].shape;
   int64_t rows = 1;
   for (size_t i = 0; i < indices.size(); ++i) rows *= data[i];
-  return IndexSortSizes{elements(indices), rows}.bytes();
+  return cuda_index_sort_workspace({elements(indices), rows});
 }
 
 }  // namespace

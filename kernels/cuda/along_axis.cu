@@ -1,7 +1,7 @@
 // cumsum, arg_max: along one axis of a contiguous operand.
 #include "kernels/cuda/along_axis.cuh"
 
-#include "graph/ops/reduce_chunks.h"
+#include "graph/ops/cuda_reduce_chunks.h"
 #include "kernels/cuda/launch.cuh"
 
 namespace zeroplan::kernels_cuda {
@@ -127,8 +127,8 @@ void cumsum_kernel(const KernelArgs& args) {
   if (x.elements() == 0) return;
   const auto run = [&](auto zero) {
     using T = decltype(zero);
-    const T* from = static_cast<const T*>(x.data);
-    T* to = static_cast<T*>(y.data);
+    const T* from = x.as<T>();
+    T* to = y.as<T>();
     if (a.inner > 1 || a.size <= kShort) return launch_over(args, a.lines(), sum_columns<T>, a, exclusive, reverse, from, to);
     launch(args, blocks_for(args, a.outer, 1), kBlock, 0, sum_rows<T>, a.outer, a.size, exclusive, reverse, from, to);
   };
@@ -145,7 +145,7 @@ void arg_max_kernel(const KernelArgs& args) {
   const int64_t lines = kBlock / lanes;
   visit_ordered(x.dtype, [&](auto zero) {
     launch(args, static_cast<unsigned>((a.lines() + lines - 1) / lines), kBlock, 0, find_largest<decltype(zero)>, a, lanes,
-           flag(args, Attr::select_last), x.dtype, static_cast<const void*>(x.data), static_cast<int64_t*>(y.data));
+           flag(args, Attr::select_last), x.dtype, static_cast<const void*>(x.data), y.as<int64_t>());
   });
 }
 

@@ -40,7 +40,6 @@ __device__ inline void outer_products(int n, const A& get_a, const B& get_b, W (
     for (int group = 0; group < kGroups; ++group) {
       const Quad<W> b = get_b(i, group);
 #pragma unroll
-#pragma unroll
       for (int r = 0; r < kTileRows; ++r)
 #pragma unroll
         for (int c = 0; c < kQuad; ++c) sums[r][group * kQuad + c] += a[r / kQuad].at[r % kQuad] * b.at[c];

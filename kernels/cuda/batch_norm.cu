@@ -13,7 +13,8 @@ struct Scratch {
   WideOf<T>* factors;
   Scratch(const KernelArgs& args, const Channels& s)
       : partial(static_cast<double*>(args.workspace)),
-        factors(reinterpret_cast<WideOf<T>*>(static_cast<std::byte*>(args.workspace) + batch_norm_partial_bytes(s.channels, s.chunks))) {}
+        factors(
+            reinterpret_cast<WideOf<T>*>(static_cast<std::byte*>(args.workspace) + cuda_batch_norm_partial_bytes(s.channels, s.chunks))) {}
 };
 
 // x [batch, channels, plane] → the mean of each chunk, and the sum of squared distances from it.
@@ -136,15 +137,6 @@ __global__ void normalise_back(int64_t n, const Channels s, const WideOf<T>* mea
   });
 }
 
-template <typename T>
-const T* in(const KernelArgs& args, int i) {
-  return static_cast<const T*>(args.inputs[i].data);
-}
-template <typename T>
-T* out(const KernelArgs& args, int i) {
-  return static_cast<T*>(args.outputs[i].data);
-}
-
 unsigned grid(int64_t blocks) { return static_cast<unsigned>(blocks); }
 
 template <typename T>
@@ -152,12 +144,12 @@ void run_forward(const KernelArgs& args) {
   using W = WideOf<T>;
   const Channels s(args.inputs[0]);
   const Scratch<T> scratch(args, s);
-  const T *x = in<T>(args, 0), *gamma = in<T>(args, 1), *beta = in<T>(args, 2);
-  T* y = out<T>(args, 0);
+  const T *x = args.inputs[0].as<T>(), *gamma = args.inputs[1].as<T>(), *beta = args.inputs[2].as<T>();
+  T* y = args.outputs[0].as<T>();
   launch(args, grid(s.blocks()), kBlock, 0, measure_chunks<T>, s, x, scratch.partial);
   launch(args, grid(s.channels), kBlock, 0, join_measures<T>, s, args.attributes->get_double(Attr::epsilon),
-         static_cast<const double*>(scratch.partial), gamma, out<W>(args, 1), out<W>(args, 2), scratch.factors);
-  const W *means = out<W>(args, 1), *factors = scratch.factors;
+         static_cast<const double*>(scratch.partial), gamma, args.outputs[1].as<W>(), args.outputs[2].as<W>(), scratch.factors);
+  const W *means = args.outputs[1].as<W>(), *factors = scratch.factors;
   const int64_t n = args.inputs[0].elements();
   if (s.plane % Pack<T>::kItems == 0 && aligned(x) && aligned(y))
     launch_over(args, n / Pack<T>::kItems, normalise<T, Pack<T>::kItems>, s, means, factors, beta, x, y);
@@ -170,12 +162,12 @@ void run_backward(const KernelArgs& args) {
   using W = WideOf<T>;
   const Channels s(args.inputs[0]);
   const Scratch<T> scratch(args, s);
-  const T *dy = in<T>(args, 0), *x = in<T>(args, 1), *gamma = in<T>(args, 2);
-  const W *means = in<W>(args, 3), *variances = in<W>(args, 4), *factors = scratch.factors;
-  T* dx = out<T>(args, 0);
+  const T *dy = args.inputs[0].as<T>(), *x = args.inputs[1].as<T>(), *gamma = args.inputs[2].as<T>();
+  const W *means = args.inputs[3].as<W>(), *variances = args.inputs[4].as<W>(), *factors = scratch.factors;
+  T* dx = args.outputs[0].as<T>();
   launch(args, grid(s.blocks()), kBlock, 0, sum_chunks<T>, s, dy, x, means, scratch.partial);
   launch(args, grid(s.channels), kBlock, 0, join_sums<T>, s, args.attributes->get_double(Attr::epsilon),
-         static_cast<const double*>(scratch.partial), gamma, variances, scratch.factors, out<T>(args, 1), out<T>(args, 2));
+         static_cast<const double*>(scratch.partial), gamma, variances, scratch.factors, args.outputs[1].as<T>(), args.outputs[2].as<T>());
   const int64_t n = args.inputs[0].elements();
   if (s.plane % Pack<T>::kItems == 0 && aligned(dy) && aligned(x) && aligned(dx))
     launch_over(args, n / Pack<T>::kItems, normalise_back<T, Pack<T>::kItems>, s, means, factors, dy, x, dx);

@@ -1,6 +1,6 @@
 #pragma once
 // A tensor [batch, channels, plane] seen channel by channel, and sums over channels in fixed chunks.
-#include "graph/ops/channel_chunks.h"
+#include "graph/ops/cuda_channel_chunks.h"
 #include "kernels/cuda/divider.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/storage.cuh"

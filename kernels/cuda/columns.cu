@@ -3,6 +3,7 @@
 #include "kernels/cuda/divider.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/storage.cuh"
+#include "kernels/cuda/windows.cuh"
 
 namespace zeroplan::kernels_cuda {
 
@@ -68,14 +69,6 @@ __global__ void fill(const __grid_constant__ Pass s, const T* x, T* columns) {
   });
 }
 
-// The result along an axis whose tap t is input element `at`: (at + before - t · dilation) / stride where that is whole; -1: none.
-__device__ int64_t result_of(const WindowAxis& a, int64_t at, int64_t t) {
-  const int64_t from = at + a.before - t * a.dilation;
-  if (from < 0 || (a.stride > 1 && from % a.stride != 0)) return -1;
-  const int64_t o = a.stride > 1 ? from / a.stride : from;
-  return o < a.out ? o : -1;
-}
-
 template <typename T>
 __global__ void fold(const __grid_constant__ Pass s, const WideOf<T>* columns, T* dx) {
   const WindowAxis *a = s.shape.windows.axis, &b = a[1], &c = a[2];
@@ -131,7 +124,7 @@ void fill_columns(const KernelArgs& args, const ConvShape& shape, const ColumnCh
   const int64_t lines = chunk.images * shape.groups * chunk.channels * shape.windows.taps();
   visit_floating(x.dtype, [&](auto zero) {
     using T = decltype(zero);
-    launch_lines(args, pass, lines, chunk.points, fill<T>, static_cast<const T*>(x.data), static_cast<T*>(columns));
+    launch_lines(args, pass, lines, chunk.points, fill<T>, x.as<const T>(), static_cast<T*>(columns));
   });
 }
 
@@ -141,7 +134,7 @@ void fold_columns(const KernelArgs& args, const ConvShape& shape, const ColumnCh
   visit_floating(dx.dtype, [&](auto zero) {
     using T = decltype(zero);
     launch_lines(args, pass, chunk.images * shape.groups * chunk.channels, shape.windows.in_points(), fold<T>,
-                 static_cast<const WideOf<T>*>(columns), static_cast<T*>(dx.data));
+                 static_cast<const WideOf<T>*>(columns), dx.as<T>());
   });
 }
 
@@ -155,7 +148,7 @@ void add_to(const KernelArgs& args, int64_t count, DType dtype, const void* adde
 void narrow_to(const KernelArgs& args, DType dtype, const void* from, const TensorView& to) {
   visit_floating(dtype, [&](auto zero) {
     using T = decltype(zero);
-    launch_over(args, to.elements(), narrow_all<T>, static_cast<const WideOf<T>*>(from), static_cast<T*>(to.data));
+    launch_over(args, to.elements(), narrow_all<T>, static_cast<const WideOf<T>*>(from), to.as<T>());
   });
 }
 

@@ -1,5 +1,5 @@
 // Convolutions of every rank, padding and dilation as products over columns.
-#include "graph/ops/conv_columns.h"
+#include "graph/ops/cuda_conv_columns.h"
 
 #include "base/dtype.h"
 #include "kernels/cuda/columns.h"
@@ -10,8 +10,6 @@
 namespace zeroplan::kernels_cuda {
 
 namespace {
-
-DType wide_of(DType dtype) { return is_half(dtype) ? DType::f32 : dtype; }
 
 // A matrix of a batch of them: `image` and `group` apart.
 struct Matrices {
@@ -35,7 +33,7 @@ class Columns {
       : args_(args),
         s_(shape),
         dtype_(args.inputs[0].dtype),
-        wide_(wide_of(dtype_)),
+        wide_(wide_dtype(dtype_)),
         cut_(conv_columns(shape, op, dtype_bytes(dtype_), dtype_bytes(wide_))),
         list_(list) {}
 

@@ -45,8 +45,7 @@ void run_gather(const KernelArgs& args, GatherShape s, int64_t row_bytes) {
   s.inner = row_bytes / static_cast<int64_t>(sizeof(W));
   const int64_t n = s.batch * s.repeats * s.count * s.inner;
   const Divider by_inner = n > 0 && n < INT64_C(1) << 31 ? Divider(static_cast<uint32_t>(s.inner)) : Divider();
-  launch_over(args, n, gather_rows<W>, s, by_inner, RowIndices(args, args.inputs[1], s.rows), static_cast<const W*>(table.data),
-              static_cast<W*>(y.data));
+  launch_over(args, n, gather_rows<W>, s, by_inner, RowIndices(args, args.inputs[1], s.rows), table.as<W>(), y.as<W>());
 }
 
 }  // namespace
@@ -68,9 +67,9 @@ void gather_grad_kernel(const KernelArgs& args) {
   const RowJoin join = {sort_indices(args, args.inputs[1], s.batch, s.rows), s.repeats, s.rows, s.count, s.inner};
   visit_floating(dy.dtype, [&](auto zero) {
     using T = decltype(zero);
-    const T* from = static_cast<const T*>(dy.data);
-    if (d.dtype == dy.dtype) return launch_join<AddRows>(args, join, from, static_cast<T*>(d.data));
-    launch_join<AddRows>(args, join, from, static_cast<WideOf<T>*>(d.data));
+    const T* from = dy.as<T>();
+    if (d.dtype == dy.dtype) return launch_join<AddRows>(args, join, from, d.as<T>());
+    launch_join<AddRows>(args, join, from, d.as<WideOf<T>>());
   });
 }
 

@@ -1,7 +1,7 @@
 // A stable radix sort, from the lowest digit to the highest: count the digits of each tile, sum the counts up, place the entries.
 #include "kernels/cuda/index_sort.h"
 
-#include "graph/ops/index_sort_sizes.h"
+#include "graph/ops/cuda_index_sort_sizes.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/row_indices.cuh"
 

@@ -11,7 +11,8 @@ struct SortedIndices {
   int64_t entries = 0, end = 0;
 };
 
-// indices [batch, count] into tables of `table_rows` rows. Takes IndexSortSizes{entries, batch · table rows}.bytes() of the workspace.
+// indices [batch, count] into tables of `table_rows` rows. Takes cuda_index_sort_workspace({entries, batch · table rows}) bytes of the
+// workspace.
 SortedIndices sort_indices(const KernelArgs& args, const TensorView& indices, int64_t batch, int64_t table_rows);
 
 }  // namespace zeroplan::kernels_cuda

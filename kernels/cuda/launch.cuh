@@ -19,15 +19,21 @@ namespace zeroplan::kernels_cuda {
 inline constexpr int kBlock = 256;  // threads of a block where a kernel has no reason for another number
 inline constexpr int kWarp = 32;
 
-// CUDA: cudaLaunchKernelEx on the context's stream.
+// CUDA: cudaLaunchKernelEx.
 template <typename... P, typename... A>
-inline void launch(const KernelArgs& args, dim3 grid, dim3 block, size_t shared_bytes, void (*kernel)(P...), A&&... arguments) {
+inline void launch_on(cudaStream_t stream, dim3 grid, dim3 block, size_t shared_bytes, void (*kernel)(P...), A&&... arguments) {
   cudaLaunchConfig_t config = {};
   config.gridDim = grid;
   config.blockDim = block;
   config.dynamicSmemBytes = shared_bytes;
-  config.stream = context_of(args).stream();
+  config.stream = stream;
   check_cuda(cudaLaunchKernelEx(&config, kernel, std::forward<A>(arguments)...), "cudaLaunchKernelEx");
+}
+
+// On the context's stream.
+template <typename... P, typename... A>
+inline void launch(const KernelArgs& args, dim3 grid, dim3 block, size_t shared_bytes, void (*kernel)(P...), A&&... arguments) {
+  launch_on(context_of(args).stream(), grid, block, shared_bytes, kernel, std::forward<A>(arguments)...);
 }
 
 // Enough blocks for n items, one thread each; at most what keeps every multiprocessor busy: such kernels loop with for_items.

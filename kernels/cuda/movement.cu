@@ -30,7 +30,7 @@ void fill_with(const KernelArgs& args, const TensorView& y, uint64_t bits) {
   visit_width(y.dtype, [&](auto zero) {
     using W = decltype(zero);
     const auto value = static_cast<W>(bits);
-    W* to = static_cast<W*>(y.data);
+    W* to = y.as<W>();
     // Elements before the first border of 128 bits have a launch of their own; tensors of a plan start at one.
     const int64_t past = static_cast<int64_t>(reinterpret_cast<uintptr_t>(to) % kPackBytes / sizeof(W));
     const int64_t before = std::min(past == 0 ? 0 : Pack<W>::kItems - past, count), packs = (count - before) / Pack<W>::kItems;

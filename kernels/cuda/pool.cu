@@ -4,6 +4,7 @@
 #include "graph/ops/conv_shape.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/storage.cuh"
+#include "kernels/cuda/windows.cuh"
 
 namespace zeroplan::kernels_cuda {
 
@@ -86,12 +87,6 @@ __global__ void average(int64_t n, const __grid_constant__ Windows w, bool all, 
   });
 }
 
-// Results along an axis whose tap t is input element `at`: o = (at + before - t · dilation) / stride where that is whole; -1: none.
-__device__ int64_t result_of(const WindowAxis& a, int64_t at, int64_t t) {
-  const int64_t from = at + a.before - t * a.dilation;
-  return from >= 0 && from % a.stride == 0 && from / a.stride < a.out ? from / a.stride : -1;
-}
-
 // dy [planes, out points], dx [planes, in points]: each input element adds up what the windows over it have.
 template <typename T>
 __global__ void average_back(int64_t n, const __grid_constant__ Windows w, bool all, const T* dy, T* dx) {
@@ -127,8 +122,7 @@ void max_pool_kernel(const KernelArgs& args) {
   const TensorView &x = args.inputs[0], &y = args.outputs[0], &index = args.outputs[1];
   visit_floating(x.dtype, [&](auto zero) {
     using T = decltype(zero);
-    launch_over(args, y.elements(), take_largest<T>, windows_of(x, *args.attributes), static_cast<const T*>(x.data),
-                static_cast<T*>(y.data), static_cast<int64_t*>(index.data));
+    launch_over(args, y.elements(), take_largest<T>, windows_of(x, *args.attributes), x.as<T>(), y.as<T>(), index.as<int64_t>());
   });
 }
 
@@ -136,8 +130,7 @@ void average_pool_kernel(const KernelArgs& args) {
   const TensorView &x = args.inputs[0], &y = args.outputs[0];
   visit_floating(x.dtype, [&](auto zero) {
     using T = decltype(zero);
-    launch_over(args, y.elements(), average<T>, windows_of(x, *args.attributes), counts_all(args), static_cast<const T*>(x.data),
-                static_cast<T*>(y.data));
+    launch_over(args, y.elements(), average<T>, windows_of(x, *args.attributes), counts_all(args), x.as<T>(), y.as<T>());
   });
 }
 
@@ -145,8 +138,7 @@ void average_pool_grad_kernel(const KernelArgs& args) {
   const TensorView &dy = args.inputs[0], &dx = args.outputs[0];
   visit_floating(dx.dtype, [&](auto zero) {
     using T = decltype(zero);
-    launch_over(args, dx.elements(), average_back<T>, windows_of(dx, *args.attributes), counts_all(args), static_cast<const T*>(dy.data),
-                static_cast<T*>(dx.data));
+    launch_over(args, dx.elements(), average_back<T>, windows_of(dx, *args.attributes), counts_all(args), dy.as<T>(), dx.as<T>());
   });
 }
 

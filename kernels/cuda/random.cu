@@ -62,7 +62,7 @@ void random_uniform_kernel(const KernelArgs& args) {
   const int64_t count = y.elements(), key = args.attributes->get_int(Attr::key);
   const auto run = [&](auto zero) {
     using T = decltype(zero);
-    launch_over(args, generator_blocks(count, 2), make_uniform<T>, count, key, args.scalars, static_cast<T*>(y.data));
+    launch_over(args, generator_blocks(count, 2), make_uniform<T>, count, key, args.scalars, y.as<T>());
   };
   if (y.dtype == DType::f32) return run(float{});
   if (y.dtype == DType::f64) return run(double{});
@@ -77,8 +77,7 @@ void dropout_kernel(const KernelArgs& args) {
   visit_floating(y.dtype, [&](auto zero) {
     using T = decltype(zero);
     launch_over(args, generator_blocks(count, 4), drop<T>, count, key, static_cast<uint64_t>(ratio * 0x1p32),
-                static_cast<WideOf<T>>(1 / (1 - ratio)), args.scalars, static_cast<const T*>(x.data), static_cast<T*>(y.data),
-                static_cast<uint8_t*>(mask.data));
+                static_cast<WideOf<T>>(1 / (1 - ratio)), args.scalars, x.as<T>(), y.as<T>(), mask.as<uint8_t>());
   });
 }
 
@@ -88,8 +87,7 @@ void dropout_grad_kernel(const KernelArgs& args) {
   const double scale = 1 / (1 - args.attributes->get_double(Attr::ratio));
   visit_floating(dx.dtype, [&](auto zero) {
     using T = decltype(zero);
-    launch_over(args, dx.elements(), drop_back<T>, static_cast<WideOf<T>>(scale), static_cast<const T*>(dy.data),
-                static_cast<const uint8_t*>(mask.data), static_cast<T*>(dx.data));
+    launch_over(args, dx.elements(), drop_back<T>, static_cast<WideOf<T>>(scale), dy.as<T>(), mask.as<uint8_t>(), dx.as<T>());
   });
 }
 

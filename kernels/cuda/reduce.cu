@@ -1,6 +1,6 @@
 // reduce_sum, reduce_mean, reduce_max, reduce_prod over any axes of a strided operand. Results are cut into chunks that depend on the shape
 // alone, and each is a fixed tree over the threads of a block.
-#include "graph/ops/reduce_chunks.h"
+#include "graph/ops/cuda_reduce_chunks.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/pack.cuh"
 #include "kernels/cuda/reduce_ops.cuh"
@@ -157,7 +157,7 @@ unsigned blocks_of(int64_t kept, int64_t lanes) {
 
 template <typename Op, typename T>
 void reduce(const KernelArgs& args, Reduction r) {
-  const T* x = static_cast<const T*>(args.inputs[0].data);
+  const T* x = args.inputs[0].as<T>();
   void* y = args.outputs[0].data;
   const ReduceChunks c = reduce_chunks(r.kept.count, r.reduced.count, r.across);
   r.chunk = c.chunk;

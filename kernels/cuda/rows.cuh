@@ -19,14 +19,14 @@ inline Rows rows_of(const TensorView& x, std::initializer_list<const void*> base
   rows.columns = x.dims[x.rank - 1];
   rows.count = 1;
   for (int d = 0; d < x.rank - 1; ++d) rows.count *= x.dims[d];
-  rows.packs = rows.columns * dtype_bytes(x.dtype) % 16 == 0;
+  rows.packs = rows.columns * dtype_bytes(x.dtype) % kPackBytes == 0;
   for (const void* base : bases) rows.packs = rows.packs && aligned(base);
   return rows;
 }
 
 // Threads that a row keeps busy, at least twice each.
 inline unsigned row_threads(const Rows& rows, int64_t element_bytes) {
-  const int64_t steps = rows.columns / (rows.packs ? 16 / element_bytes : 1), half = (steps + 1) / 2;
+  const int64_t steps = rows.columns / (rows.packs ? kPackBytes / element_bytes : 1), half = (steps + 1) / 2;
   return static_cast<unsigned>(std::clamp<int64_t>((half + kWarp - 1) / kWarp * kWarp, kWarp, 512));
 }
 

@@ -52,7 +52,7 @@ RowJoin join_of(const KernelArgs& args) {
 
 template <typename Op, typename T>
 void run(const KernelArgs& args, const RowJoin& join, T) {
-  launch_join<Op>(args, join, static_cast<const T*>(args.inputs[2].data), static_cast<T*>(args.outputs[0].data));
+  launch_join<Op>(args, join, args.inputs[2].as<T>(), args.outputs[0].as<T>());
 }
 
 template <typename Op>

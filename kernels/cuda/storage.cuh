@@ -60,16 +60,19 @@ inline void visit_floating(DType dtype, const Fn& fn) {
   }
 }
 
-// Calls fn with an unsigned zero as wide as an element: for what only moves bytes.
+// Calls fn with an unsigned zero of 1, 2, 4 or 8 bytes, or as wide as an element: for what only moves bytes.
 template <typename Fn>
-inline void visit_width(DType dtype, const Fn& fn) {
-  switch (dtype_bytes(dtype)) {
+inline void visit_width(int64_t bytes, const Fn& fn) {
+  switch (bytes) {
     case 1: return fn(uint8_t{});
     case 2: return fn(uint16_t{});
     case 4: return fn(uint32_t{});
-    case 8: return fn(uint64_t{});
-    default: unhandled_dtype(dtype);
+    default: return fn(uint64_t{});
   }
+}
+template <typename Fn>
+inline void visit_width(DType dtype, const Fn& fn) {
+  visit_width(dtype_bytes(dtype), fn);
 }
 
 // On the device: calls fn with a zero of the storage type. A branch that all threads take alike.

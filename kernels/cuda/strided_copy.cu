@@ -97,18 +97,6 @@ void copy_pieces(const KernelArgs& args, Space<2> s, int64_t element, const void
   launch_over(args, s.count, copy_elements<W>, s, static_cast<const W*>(from), static_cast<W*>(to));
 }
 
-// Calls fn with a zero of `bytes` bytes.
-template <typename Fn>
-void visit_bytes(int64_t bytes, const Fn& fn) {
-  switch (bytes) {
-    case 1: return fn(uint8_t{});
-    case 2: return fn(uint16_t{});
-    case 4: return fn(uint32_t{});
-    case 8: return fn(uint64_t{});
-    default: return fn(uint4{});
-  }
-}
-
 }  // namespace
 
 void copy_strided(const KernelArgs& args, const TensorView& from, const TensorView& to) {
@@ -117,10 +105,11 @@ void copy_strided(const KernelArgs& args, const TensorView& from, const TensorVi
   if (space.count == 0) return;
   const int axis = transposed_axis(space);
   const int64_t element = dtype_bytes(to.dtype);
-  visit_bytes(axis >= 0 ? element : piece_bytes(space, from.data, to.data, element), [&](auto zero) {
+  const int64_t piece = axis >= 0 ? element : piece_bytes(space, from.data, to.data, element);
+  if (piece > 8) return copy_pieces<uint4>(args, space, element, from.data, to.data);
+  visit_width(piece, [&](auto zero) {
     using W = decltype(zero);
-    if constexpr (sizeof(W) <= 8)
-      if (axis >= 0) return copy_transposed(args, space, axis, static_cast<const W*>(from.data), static_cast<W*>(to.data));
+    if (axis >= 0) return copy_transposed(args, space, axis, from.as<W>(), to.as<W>());
     copy_pieces<W>(args, space, element, from.data, to.data);
   });
 }

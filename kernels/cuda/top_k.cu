@@ -1,6 +1,6 @@
 // top_k: sorts pieces of each line in shared memory, then merges lists of places in pairs. The order is total: of equal elements the first
 // comes first.
-#include "graph/ops/top_k_lists.h"
+#include "graph/ops/cuda_top_k_lists.h"
 #include "kernels/cuda/along_axis.cuh"
 #include "kernels/cuda/launch.cuh"
 
@@ -149,8 +149,7 @@ void top_k_kernel(const KernelArgs& args) {
   visit_ordered(x.dtype, [&](auto zero) { list = list_best<decltype(zero)>(args, s, {s.axis.size, s.k}); });
   visit_width(x.dtype, [&](auto zero) {
     using W = decltype(zero);
-    launch_over(args, values.elements(), take_listed<W>, s.axis, s.k, list, static_cast<const W*>(x.data), static_cast<W*>(values.data),
-                static_cast<int64_t*>(indices.data));
+    launch_over(args, values.elements(), take_listed<W>, s.axis, s.k, list, x.as<W>(), values.as<W>(), indices.as<int64_t>());
   });
 }
 

@@ -3,6 +3,7 @@
 #include "passes/lower/cost_model.h"
 
 namespace zeroplan {
+
 PlanHeader plan_header(const CompileOptions& options, const Loss& loss, int max_live_units) {
   PlanHeader header;
   header.ranks = options.ranks;

@@ -54,7 +54,8 @@ class Communicator {
   virtual void all_reduce(void* data, int64_t elements, DType dtype, Stream& stream) = 0;
   virtual void broadcast(void* data, int64_t bytes, int root, Stream& stream) = 0;
   virtual void barrier(Stream& stream) = 0;
-  // That collectives will read and write these bytes: registered with what moves them, until the handle's end, which comes first.
+  // That collectives will read and write these bytes: registered with what moves them, until the handle's end, which comes first. Null:
+  // nothing was registered, and nothing has to be.
   virtual std::shared_ptr<void> share(void*, int64_t) { return nullptr; }
   // Where operations go on after they were issued: called, on a thread of the communicator, with what an operation fails with, while the
   // stream still stands at it, and before anything is aborted. Null: nobody. When this returns, the former one is called no more.

@@ -18,16 +18,17 @@ bool agree(const CollectiveCall& a, const CollectiveCall& b) {
 }  // namespace
 
 std::string describe(const CollectiveCall& c) {
+  const std::string name = call_kind_name(c.kind);
   switch (c.kind) {
-    case CallKind::all_gather: return fmt::format("all_gather of shards of {} bytes", c.count);
+    case CallKind::all_gather: return fmt::format("{} of shards of {} bytes", name, c.count);
     case CallKind::reduce_scatter:
-      return fmt::format("reduce_scatter of shards of {} {} elements from {} contributors{}", c.count, type_name(c.dtype), c.contributors,
+      return fmt::format("{} of shards of {} {} elements from {} contributors{}", name, c.count, type_name(c.dtype), c.contributors,
                          c.fold == Fold::from_zero ? ", from zero" : "");
-    case CallKind::all_reduce: return fmt::format("all_reduce of {} {} elements", c.count, type_name(c.dtype));
-    case CallKind::broadcast: return fmt::format("broadcast of {} bytes from rank {}", c.count, c.root);
+    case CallKind::all_reduce: return fmt::format("{} of {} {} elements", name, c.count, type_name(c.dtype));
+    case CallKind::broadcast: return fmt::format("{} of {} bytes from rank {}", name, c.count, c.root);
     case CallKind::barrier: break;
   }
-  return "barrier";
+  return name;
 }
 
 LocalGroup::LocalGroup(int size, std::chrono::milliseconds deadline) : size_(size), deadline_(deadline), calls_(size), arrivals_(size) {}

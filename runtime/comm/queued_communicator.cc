@@ -12,6 +12,17 @@ constexpr int kRecords = 2 * kStreamCapacity;
 
 }  // namespace
 
+const char* call_kind_name(CallKind kind) {
+  switch (kind) {
+    case CallKind::all_gather: return "all_gather";
+    case CallKind::reduce_scatter: return "reduce_scatter";
+    case CallKind::all_reduce: return "all_reduce";
+    case CallKind::broadcast: return "broadcast";
+    case CallKind::barrier: break;
+  }
+  return "barrier";
+}
+
 QueuedCommunicator::QueuedCommunicator() : records_(kRecords) {}
 
 void QueuedCommunicator::all_gather(const void* shard, void* full, int64_t bytes, Stream& stream) {

@@ -7,6 +7,7 @@
 namespace zeroplan {
 
 enum class CallKind : uint8_t { all_gather, reduce_scatter, all_reduce, broadcast, barrier };
+const char* call_kind_name(CallKind kind);
 
 // What one rank asks for. `data` is what its peers read (all_reduce: and write).
 struct CollectiveCall {

@@ -68,22 +68,22 @@ class CudaLocalCommunicator : public QueuedCommunicator {
     }
   }
 
-  RankBuffers buffers() const {
-    RankBuffers all;
-    all.count = size();
-    for (int r = 0; r < size(); ++r) all.of_rank[r] = group_->call(r).data;
-    return all;
+  // Of the first `count` ranks.
+  RankBuffers buffers(int count) const {
+    RankBuffers first;
+    for (; first.count < count; ++first.count) first.of_rank[first.count] = group_->call(first.count).data;
+    return first;
   }
 
   void reduce(const CollectiveCall& call) {
-    enqueue_fold(static_cast<cudaStream_t>(call.stream->native()), call.own, buffers(), rank_ * call.count, call.count, call.dtype,
-                 call.contributors, call.fold == Fold::from_zero);
+    enqueue_fold(static_cast<cudaStream_t>(call.stream->native()), call.own, buffers(call.contributors), rank_ * call.count, call.count,
+                 call.dtype, call.fold == Fold::from_zero);
   }
 
   // Each rank sums its part of the elements for all ranks: nobody else touches that part, so no second buffer is needed.
   void sum(const CollectiveCall& call) {
     const int64_t part = (call.count + size() - 1) / size(), first = std::min(rank_ * part, call.count);
-    enqueue_sum_everywhere(static_cast<cudaStream_t>(call.stream->native()), buffers(), first, std::min(part, call.count - first),
+    enqueue_sum_everywhere(static_cast<cudaStream_t>(call.stream->native()), buffers(size()), first, std::min(part, call.count - first),
                            call.dtype);
   }
 
@@ -95,9 +95,9 @@ class CudaLocalCommunicator : public QueuedCommunicator {
 
 std::vector<std::unique_ptr<Communicator>> make_cuda_local_communicators(const std::vector<std::shared_ptr<Device>>& devices,
                                                                          std::chrono::milliseconds deadline) {
-  if (devices.empty() || devices.size() > kMostLocalRanks)
+  if (devices.empty() || devices.size() > kMostBuffers)
     throw Error(
-        fmt::format("{} ranks in one process on GPUs: 1 to {} are possible; start one process per rank", devices.size(), kMostLocalRanks));
+        fmt::format("{} ranks in one process on GPUs: 1 to {} are possible; start one process per rank", devices.size(), kMostBuffers));
   auto group = std::make_shared<CudaGroup>(devices, deadline);  // shared: the communicators are owned apart and the last one ends it
   std::vector<std::unique_ptr<Communicator>> out;
   for (size_t r = 0; r < devices.size(); ++r) out.push_back(std::make_unique<CudaLocalCommunicator>(group, static_cast<int>(r)));

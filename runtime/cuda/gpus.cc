@@ -10,6 +10,7 @@
 
 #include "base/counted.h"
 #include "base/error.h"
+#include "base/split.h"
 #include "kernels/cuda/errors.h"
 #include "runtime/plan/dump.h"
 #include "runtime/plan/memory.h"
@@ -75,9 +76,8 @@ void require_memory(const Plan& plan, Device& device, int index, int ranks, int6
 std::string packed(const GpuOfRank& gpu) { return fmt::format("{}\n{}\n{}\n{}", gpu.machine, gpu.id, gpu.card, gpu.seen); }
 
 GpuOfRank unpacked(const std::string& text) {
-  std::vector<std::string> lines(4);
-  size_t line = 0;
-  for (const char c : text) c == '\n' && line < 3 ? static_cast<void>(++line) : lines[line].push_back(c);
+  std::vector<std::string> lines = split(text, '\n');
+  lines.resize(4);
   GpuOfRank gpu{lines[0], lines[1], lines[2], 0};
   std::from_chars(lines[3].data(), lines[3].data() + lines[3].size(), gpu.seen);
   return gpu;

@@ -15,6 +15,7 @@ void connect_gpus(int count);
 // Throws Error where the cards are not all the same.
 void require_alike(const std::vector<std::string>& cards);
 // Throws Error where the free memory of GPU number `index` does not hold so many ranks of the plan: what each needs, by category.
+// `receive_bytes`: of each rank.
 void require_memory(const Plan& plan, Device& device, int index, int ranks, int64_t receive_bytes);
 
 // The GPU that a process of a job has chosen.

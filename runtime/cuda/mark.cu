@@ -1,6 +1,4 @@
-#include <algorithm>
-
-#include "kernels/cuda/errors.h"
+#include "kernels/cuda/launch.cuh"
 #include "runtime/cuda/cuda_stream.h"
 
 namespace zeroplan {
@@ -15,11 +13,7 @@ __global__ void write_word(volatile uint32_t* word, uint32_t value) {
 }  // namespace
 
 void enqueue_mark(cudaStream_t stream, uint32_t* word, uint32_t value) {
-  cudaLaunchConfig_t config = {};
-  config.gridDim = 1;
-  config.blockDim = 1;
-  config.stream = stream;
-  check_cuda(cudaLaunchKernelEx(&config, write_word, static_cast<volatile uint32_t*>(word), value), "cudaLaunchKernelEx");
+  kernels_cuda::launch_on(stream, 1, 1, 0, write_word, word, value);
 }
 
 }  // namespace zeroplan

@@ -150,8 +150,8 @@ class NcclCommunicator : public QueuedCommunicator {
   void fold(const CollectiveCall& call, void* to, int64_t n, int begin, int end, const From& from, bool from_zero) {
     do {
       RankBuffers part;
-      for (; begin < end && part.count < kMostLocalRanks; ++begin) part.of_rank[part.count++] = from(begin);
-      enqueue_fold(stream_of(call), to, part, 0, n, call.dtype, part.count, from_zero);
+      for (; begin < end && part.count < kMostBuffers; ++begin) part.of_rank[part.count++] = from(begin);
+      enqueue_fold(stream_of(call), to, part, 0, n, call.dtype, from_zero);
       from_zero = false;
     } while (begin < end);
   }

@@ -1,44 +1,31 @@
 #include "runtime/cuda/sum_ranks.h"
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include <algorithm>
 
-#include "kernels/cuda/errors.h"
+#include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/storage.cuh"
 
 namespace zeroplan {
 
 namespace {
 
-constexpr int kBlock = 256, kMostBlocks = 1024;
+using kernels_cuda::for_items, kernels_cuda::widen, kernels_cuda::WideOf;
 
-template <typename Fn>
-__device__ void for_elements(int64_t elements, const Fn& fn) {
-  const int64_t stride = int64_t{gridDim.x} * blockDim.x;
-  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < elements; i += stride) fn(i);
-}
+constexpr int64_t kMostBlocks = 1024;
 
+// accumulator [elements]; of_rank[r] [first + elements] of T, which is widened before it is added.
 template <typename T>
-__device__ T widen(T x) {
-  return x;
-}
-__device__ float widen(__half x) { return __half2float(x); }
-__device__ float widen(__nv_bfloat16 x) { return __bfloat162float(x); }
-
-// accumulator [elements]; of_rank[r] [first + elements] of From, which is widened before it is added.
-template <typename T, typename From>
-__global__ void fold(T* accumulator, RankBuffers from, int64_t first, int64_t elements, int contributors, bool from_zero) {
-  for_elements(elements, [&](int64_t i) {
-    T sum = from_zero ? T(0) : accumulator[i];
-    for (int r = 0; r < contributors; ++r) sum = sum + widen(static_cast<const From*>(from.of_rank[r])[first + i]);
+__global__ void fold(int64_t elements, WideOf<T>* accumulator, RankBuffers from, int64_t first, bool from_zero) {
+  for_items(elements, [&](int64_t i) {
+    WideOf<T> sum = from_zero ? WideOf<T>(0) : accumulator[i];
+    for (int r = 0; r < from.count; ++r) sum = sum + widen(static_cast<const T*>(from.of_rank[r])[first + i]);
     accumulator[i] = sum;
   });
 }
 
 template <typename T>
-__global__ void sum_everywhere(RankBuffers data, int64_t first, int64_t elements) {
-  for_elements(elements, [&](int64_t i) {
+__global__ void sum_everywhere(int64_t elements, RankBuffers data, int64_t first) {
+  for_items(elements, [&](int64_t i) {
     T sum = static_cast<const T*>(data.of_rank[0])[first + i];
     for (int r = 1; r < data.count; ++r) sum = sum + static_cast<const T*>(data.of_rank[r])[first + i];
     for (int r = 0; r < data.count; ++r) static_cast<T*>(data.of_rank[r])[first + i] = sum;
@@ -46,40 +33,36 @@ __global__ void sum_everywhere(RankBuffers data, int64_t first, int64_t elements
 }
 
 template <typename... P, typename... A>
-void enqueue(cudaStream_t stream, int64_t elements, void (*kernel)(P...), A... arguments) {
+void enqueue(cudaStream_t stream, int64_t elements, void (*kernel)(int64_t, P...), A... arguments) {
   if (elements == 0) return;
-  cudaLaunchConfig_t config = {};
-  config.gridDim = static_cast<unsigned>(std::min<int64_t>(kMostBlocks, (elements + kBlock - 1) / kBlock));
-  config.blockDim = kBlock;
-  config.stream = stream;
-  check_cuda(cudaLaunchKernelEx(&config, kernel, static_cast<P>(arguments)...), "cudaLaunchKernelEx");
+  const int64_t blocks = (elements + kernels_cuda::kBlock - 1) / kernels_cuda::kBlock;
+  kernels_cuda::launch_on(stream, static_cast<unsigned>(std::min(blocks, kMostBlocks)), kernels_cuda::kBlock, 0, kernel, elements,
+                          arguments...);
 }
 
 template <typename Fn>
-void visit_summable(DType dtype, const Fn& fn) {
-  switch (dtype) {
-    case DType::f32: return fn(float{});
-    case DType::f64: return fn(double{});
-    case DType::i64: return fn(int64_t{});
-    default: unhandled_dtype(dtype);
-  }
+void visit_addend(DType dtype, const Fn& fn) {
+  if (dtype == DType::i64) return fn(int64_t{});
+  kernels_cuda::visit_floating(dtype, fn);
 }
 
 }  // namespace
 
 void enqueue_fold(cudaStream_t stream, void* accumulator, const RankBuffers& from, int64_t first, int64_t elements, DType dtype,
-                  int contributors, bool from_zero) {
-  const auto enqueue_as = [&](auto zero, auto addend) {
+                  bool from_zero) {
+  visit_addend(dtype, [&](auto zero) {
     using T = decltype(zero);
-    enqueue(stream, elements, fold<T, decltype(addend)>, static_cast<T*>(accumulator), from, first, elements, contributors, from_zero);
-  };
-  if (dtype == DType::f16) return enqueue_as(float{}, __half{});
-  if (dtype == DType::bf16) return enqueue_as(float{}, __nv_bfloat16{});
-  visit_summable(dtype, [&](auto zero) { enqueue_as(zero, zero); });
+    enqueue(stream, elements, fold<T>, static_cast<WideOf<T>*>(accumulator), from, first, from_zero);
+  });
 }
 
 void enqueue_sum_everywhere(cudaStream_t stream, const RankBuffers& data, int64_t first, int64_t elements, DType dtype) {
-  visit_summable(dtype, [&](auto zero) { enqueue(stream, elements, sum_everywhere<decltype(zero)>, data, first, elements); });
+  visit_addend(dtype, [&](auto zero) {
+    if constexpr (std::is_same_v<WideOf<decltype(zero)>, decltype(zero)>)
+      enqueue(stream, elements, sum_everywhere<decltype(zero)>, data, first);
+    else
+      unhandled_dtype(dtype);
+  });
 }
 
 }  // namespace zeroplan

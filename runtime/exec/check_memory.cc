@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
+#include <vector>
 
 #include "base/checked.h"
 #include "base/error.h"
@@ -16,38 +16,39 @@ namespace {
 constexpr uint64_t kPattern = 0xC5A5'5A3C'96E1'7B2Du;  // no common number in any type
 constexpr uint64_t kCanary = 0xB7B7'B7B7'B7B7'B7B7u;
 
-// A block of memory as the host sees it.
-struct Block {
-  alignas(8) std::array<std::byte, kCanaryBytes> bytes;
-  Block() = default;
-  explicit Block(uint64_t pattern) {
-    for (size_t at = 0; at < bytes.size(); at += sizeof pattern) std::memcpy(bytes.data() + at, &pattern, sizeof pattern);
-  }
-};
+// A block of memory as the host sees it, which many are moved by: each takes its way to the device and back.
+using Block = std::vector<std::byte>;
+constexpr int64_t kBlockBytes = 1 << 20;
+
+Block block_of(uint64_t pattern, int64_t bytes) {
+  Block block(static_cast<size_t>(bytes));
+  for (size_t at = 0; at < block.size(); at += sizeof pattern)
+    std::memcpy(block.data() + at, &pattern, std::min(sizeof pattern, block.size() - at));
+  return block;
+}
 
 void fill_pattern(Rank& rank, const ArenaMemory& arena, int64_t begin, int64_t end) {
-  const Block block(kPattern);
-  for (int64_t at = begin; at < end; at += kCanaryBytes)
-    rank.write(arena.data() + at, block.bytes.data(), std::min(kCanaryBytes, end - at));
+  const Block block = block_of(kPattern, std::clamp<int64_t>(end - begin, 0, kBlockBytes));
+  for (int64_t at = begin; at < end; at += kBlockBytes) rank.write(arena.data() + at, block.data(), std::min(kBlockBytes, end - at));
 }
 
 }  // namespace
 
 void fill_canaries(Rank& rank) {
-  const Block block(kCanary);
-  for (ArenaMemory& arena : rank.arenas) rank.write(arena.data() + arena.bytes, block.bytes.data(), kCanaryBytes);
+  const Block block = block_of(kCanary, kCanaryBytes);
+  for (ArenaMemory& arena : rank.arenas) rank.write(arena.data() + arena.bytes, block.data(), kCanaryBytes);
 }
 
 void check_canaries(Rank& rank) {
-  const Block whole(kCanary);
+  const Block whole = block_of(kCanary, kCanaryBytes);
   for (int a = 0; a < kArenas; ++a) {
     const ArenaMemory& arena = rank.arenas[a];
     Block found = whole;  // where the stream has failed nothing is read, and that failure counts
-    rank.read(arena.data() + arena.bytes, found.bytes.data(), kCanaryBytes);
-    const auto bad = std::mismatch(found.bytes.begin(), found.bytes.end(), whole.bytes.begin()).first;
-    if (bad != found.bytes.end())
+    rank.read(arena.data() + arena.bytes, found.data(), kCanaryBytes);
+    const auto bad = std::mismatch(found.begin(), found.end(), whole.begin()).first;
+    if (bad != found.end())
       throw Error(fmt::format("a write past the end of the {} arena of {} bytes, at {} bytes behind it", arena_name(static_cast<Arena>(a)),
-                              arena.bytes, bad - found.bytes.begin()));
+                              arena.bytes, bad - found.begin()));
   }
 }
 
@@ -65,13 +66,13 @@ void fill_transient(Rank& rank, Program next) {
 // Blocks from the end; arenas and the starts of carried tensors are aligned, so every block begins with the pattern's first byte.
 int64_t touched_transient(Rank& rank) {
   const ArenaMemory& arena = rank.arenas[static_cast<int>(Arena::transient)];
-  const Block whole(kPattern);
-  Block found;
-  for (int64_t first = (arena.bytes - 1) / kCanaryBytes * kCanaryBytes; first >= 0 && arena.bytes > 0; first -= kCanaryBytes) {
-    const int64_t n = std::min(kCanaryBytes, arena.bytes - first);
-    rank.read(arena.data() + first, found.bytes.data(), n);
+  const Block whole = block_of(kPattern, std::min(kBlockBytes, arena.bytes));
+  Block found(whole.size());
+  for (int64_t first = (arena.bytes - 1) / kBlockBytes * kBlockBytes; first >= 0 && arena.bytes > 0; first -= kBlockBytes) {
+    const int64_t n = std::min(kBlockBytes, arena.bytes - first);
+    rank.read(arena.data() + first, found.data(), n);
     for (int64_t at = n - 1; at >= 0; --at)
-      if (found.bytes[at] != whole.bytes[at]) return std::min(arena.bytes, round_up(first + at + 1, kArenaAlignment));
+      if (found[at] != whole[at]) return std::min(arena.bytes, round_up(first + at + 1, kArenaAlignment));
   }
   return 0;
 }

@@ -111,8 +111,6 @@ ErrorContext place_of(const PreparedStep& step);
 // What `other` differs in from `first`, the first entry found; empty where equal (plan_difference.cc).
 std::string plan_difference(const Plan& first, const Plan& other);
 void require_equal_plans(const std::vector<std::shared_ptr<const Plan>>& plans, const std::vector<RankBackend>& ranks);
-// Of what ranks must have alike: all but where the model lies.
-std::string common_digest(const Plan& plan);
 // Compares this process's plan, with the digest `own`, with that of rank 0, wherever that runs. All ranks come here.
 void compare_plans(Rank& rank, const std::string& own);
 

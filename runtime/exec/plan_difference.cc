@@ -5,6 +5,7 @@
 
 #include "base/type_name.h"
 #include "runtime/exec/core.h"
+#include "runtime/exec/exchange.h"
 #include "runtime/plan/dump.h"
 
 namespace zeroplan {
@@ -34,9 +35,9 @@ std::string full_step(const Plan& plan, const Step& step) {
 
 std::string header_entries(const PlanHeader& h) {
   return fmt::format(
-      "ranks {}, batch {}, micro-batches {}, stage {}, threads {}, precision {}, optimizer {}, momentum {}, prefetch {}, reduce {}, model "
-      "{}",
-      h.ranks, h.batch, h.micro_batches, h.stage, h.threads, type_name(h.precision), h.optimizer, h.momentum, h.prefetch,
+      "ranks {}, batch {}, micro-batches {}, stage {}, device {}, threads {}, precision {}, optimizer {}, momentum {}, prefetch {}, reduce "
+      "{}, model {}",
+      h.ranks, h.batch, h.micro_batches, h.stage, h.device, h.threads, type_name(h.precision), h.optimizer, h.momentum, h.prefetch,
       reduce_mode_name(h.reduce), h.model_digest);
 }
 
@@ -93,12 +94,6 @@ std::string plan_difference(const Plan& a, const Plan& b) {
   return x == y ? "" : fmt::format("digest {} | {} (steps, units and tensors are the same: an option, constant or name differs)", x, y);
 }
 
-std::string common_digest(const Plan& plan) {
-  Plan copy = plan;
-  copy.header.model_path.clear();
-  return plan_digest(copy);
-}
-
 void require_equal_plans(const std::vector<std::shared_ptr<const Plan>>& plans, const std::vector<RankBackend>& ranks) {
   if (plans.size() != ranks.size())
     throw Error(fmt::format("{} plans for {} ranks; give one for all or one per rank", plans.size(), ranks.size()));
@@ -115,25 +110,18 @@ namespace {
 std::string from_first(Rank& rank, std::string bytes) {
   const auto count = static_cast<int64_t>(bytes.size());
   const std::unique_ptr<DeviceMemory> memory = rank.device->alloc(count);
-  Lane& lane = rank.lanes[static_cast<int>(StreamKind::gather)];
-  rank.write(memory->data(), bytes.data(), count);
-  lane.comm->broadcast(memory->data(), count, 0, *lane.stream);
-  lane.stream->synchronize();
-  rank.read(memory->data(), bytes.data(), count);
+  exchange(rank, *memory, bytes.data(), count,
+           [&](Communicator& comm, Stream& stream) { comm.broadcast(memory->data(), count, 0, stream); });
   return bytes;
 }
 
-// 1 where any rank says so.
+// Whether any rank says so.
 bool on_any(Rank& rank, bool here) {
-  const int64_t own = here ? 1 : 0;
-  int64_t sum = 0;
-  const std::unique_ptr<DeviceMemory> memory = rank.device->alloc(sizeof own);
-  Lane& lane = rank.lanes[static_cast<int>(StreamKind::gather)];
-  rank.write(memory->data(), &own, sizeof own);
-  lane.comm->all_reduce(memory->data(), 1, DType::i64, *lane.stream);
-  lane.stream->synchronize();
-  rank.read(memory->data(), &sum, sizeof sum);
-  return sum > 0;
+  int64_t count = here ? 1 : 0;
+  const std::unique_ptr<DeviceMemory> memory = rank.device->alloc(sizeof count);
+  exchange(rank, *memory, &count, sizeof count,
+           [&](Communicator& comm, Stream& stream) { comm.all_reduce(memory->data(), 1, DType::i64, stream); });
+  return count > 0;
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include "runtime/exec/core.h"
+#include "runtime/exec/exchange.h"
 
 namespace zeroplan {
 namespace {
@@ -23,14 +24,11 @@ void prepare_times(Rank& rank) {
 
 void share_times(Rank& rank) {
   if (all_are_here(*rank.core)) return;
-  const RankTimes own = own_times(rank);
-  Lane& lane = rank.lanes[static_cast<int>(StreamKind::gather)];
   try {
     auto* all = static_cast<std::byte*>(rank.shared_times->data());
-    rank.write(all + rank.index * kBytes, &own, kBytes);
-    lane.comm->all_gather(all + rank.index * kBytes, all, kBytes, *lane.stream);
-    lane.stream->synchronize();
-    rank.read(all, rank.all_times.data(), rank.plan->header.ranks * kBytes);
+    rank.all_times[rank.index] = own_times(rank);
+    exchange(rank, *rank.shared_times, rank.all_times.data(), rank.plan->header.ranks * kBytes,
+             [&](Communicator& comm, Stream& stream) { comm.all_gather(all + rank.index * kBytes, all, kBytes, stream); });
   } catch (...) {
     rank.core->fail({.rank = rank.index,
                      .step = rank.scalars.step,

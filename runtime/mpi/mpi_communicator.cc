@@ -13,17 +13,6 @@ namespace {
 
 constexpr int64_t kAlignment = 64;
 
-const char* name_of(CallKind kind) {
-  switch (kind) {
-    case CallKind::all_gather: return "all_gather";
-    case CallKind::reduce_scatter: return "reduce_scatter";
-    case CallKind::all_reduce: return "all_reduce";
-    case CallKind::broadcast: return "broadcast";
-    case CallKind::barrier: break;
-  }
-  return "barrier";
-}
-
 }  // namespace
 
 MpiCommunicator::MpiCommunicator(std::shared_ptr<MpiState> state, std::chrono::milliseconds deadline, int64_t slot_bytes)
@@ -44,7 +33,7 @@ void MpiCommunicator::carry_out(const CollectiveCall& call) {
       case CallKind::barrier: meet(); break;
     }
   } catch (const MissingPeers& error) {
-    throw MissingPeers(fmt::format("{}: {}", name_of(call.kind), error.message()), error.ranks());
+    throw MissingPeers(fmt::format("{}: {}", call_kind_name(call.kind), error.message()), error.ranks());
   }
 }
 

@@ -73,7 +73,11 @@ void MpiState::tell_and_hear(const Notice& notice, int only) {
   notices_[rank_] = notice;
   sent_ = packed(notice);
   const auto end = std::chrono::steady_clock::now() + kFarewell;
-  const auto unknown = [&](const Notice& n) { return n.fate == Fate::none && !peers_.ended(static_cast<int>(&n - notices_.data())); };
+  const auto some_unknown = [&] {
+    for (int r = 0; r < size_; ++r)
+      if (notices_[r].fate == Fate::none && !peers_.ended(r)) return true;
+    return false;
+  };
   try {
     for (int peer = 0; peer < size_; ++peer)
       if (peer != rank_ && (only < 0 || peer == only))
@@ -83,7 +87,7 @@ void MpiState::tell_and_hear(const Notice& notice, int only) {
       listen();
       int sent = 0;
       check_mpi(MPI_Testall(size_, sends_.data(), &sent, MPI_STATUSES_IGNORE), "MPI_Testall");
-      wait = only >= 0 || std::any_of(notices_.begin(), notices_.end(), unknown);
+      wait = only >= 0 || some_unknown();
     }
   } catch (const Error&) {  // MPI does not work any more: this rank has said all that it can
   }

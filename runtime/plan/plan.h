@@ -14,8 +14,8 @@
 namespace zeroplan {
 
 inline constexpr int kPlanFormat = 9;
-// Operands and Plan::source name the same values: a gathered copy carries the value of the parameter, and a view of a gathered copy (which
-// insert_all_gather cloned) the value of the view in the source graph.
+
+// Operands and Plan::source name the same values: a gathered copy carries its parameter's, a view of one that of the view in the source.
 struct PlanValue {
   std::string name;
   int32_t parameter = kNone;  // the value is this parameter; kNone for its gradient
@@ -145,6 +145,7 @@ std::string serialize_plan(const Plan& plan);                        // determin
 Plan parse_plan(const std::string& bytes, const std::string& name);  // throws Error naming `name` and the field; does not verify
 void save_plan(const Plan& plan, const std::string& path);           // atomic: temporary file, then rename
 Plan load_plan(const std::string& path);
-std::string plan_digest(const Plan& plan);  // of everything but header.digest
+std::string plan_digest(const Plan& plan);    // of everything but header.digest
+std::string common_digest(const Plan& plan);  // and but header.model_path: of what all ranks must have alike
 
 }  // namespace zeroplan

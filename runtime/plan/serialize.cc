@@ -275,16 +275,23 @@ std::string message_bytes(const proto::Plan& message) {
   return bytes;
 }
 
-}  // namespace
-
-std::string serialize_plan(const Plan& plan) { return message_bytes(to_message(plan)); }
-
-std::string plan_digest(const Plan& plan) {
-  proto::Plan message = to_message(plan);
+std::string digest_of(proto::Plan message) {
   message.mutable_header()->clear_digest();
   const std::string bytes = message_bytes(message);
   const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
   return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
+
+}  // namespace
+
+std::string serialize_plan(const Plan& plan) { return message_bytes(to_message(plan)); }
+
+std::string plan_digest(const Plan& plan) { return digest_of(to_message(plan)); }
+
+std::string common_digest(const Plan& plan) {
+  proto::Plan message = to_message(plan);
+  message.mutable_header()->clear_model_path();
+  return digest_of(std::move(message));
 }
 
 }  // namespace zeroplan

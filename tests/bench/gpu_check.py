@@ -121,7 +121,7 @@ def checks(check, work):
     if not passed:
         return
     check.result["version"] = output.strip()
-    if not check.step("one op case", [tests, "--gtest_filter=*CudaCase.MatchesReference/add"], 30)[0]:
+    if not check.step("one op case", [tests, "--gtest_filter=*KernelCase.MatchesReference/add"], 30)[0]:
         return
     passed, output = check.step("op cases", [tests, "--gtest_brief=1"], 120)
     counts = re.findall(r"\[  (PASSED|FAILED)  \] (\d+) test", output)
@@ -130,7 +130,7 @@ def checks(check, work):
     check.step("golden models", [sys.executable, check.folder / "tests/cuda_runs/run.py", zeroplan, models, "corner"], 120)
     sanitizer = shutil.which("compute-sanitizer")
     if sanitizer:
-        check.step("memcheck of op cases", [sanitizer, "--tool", "memcheck", "--error-exitcode", 9, tests, "--gtest_brief=1", "--gtest_filter=*CudaCase.MatchesReference/*"], 100)
+        check.step("memcheck of op cases", [sanitizer, "--tool", "memcheck", "--error-exitcode", 9, tests, "--gtest_brief=1", "--gtest_filter=*KernelCase.MatchesReference/*"], 100)
     else:
         check.result["steps"].append({"name": "memcheck of op cases", "passed": None, "required": False, "output": "compute-sanitizer is not on the PATH"})
     for name, size in SIZES.items():

@@ -1,7 +1,7 @@
 // Convolutions as products over columns, which the op cases take only where the library does not; and that gradients keep their bits.
 #include <gtest/gtest.h>
 
-#include "graph/ops/conv_columns.h"
+#include "graph/ops/cuda_conv_columns.h"
 #include "kernels/cuda/conv_paths.h"
 #include "tests/cuda_kernels/device_call.h"
 #include "tests/kernels/judge.h"
@@ -21,15 +21,13 @@ void by_columns(const KernelArgs& args) {
 }
 
 RunOptions columns_on_device() {
-  RunOptions options;
-  options.device = DeviceKind::cuda;
-  options.run = [](OpKind op, KernelArgs& args, std::span<const std::span<std::byte>> memory) {
+  const auto run = [](OpKind op, KernelArgs& args, std::span<const std::span<std::byte>> memory) {
     run_on_device(op == OpKind::conv              ? by_columns<OpKind::conv>
                   : op == OpKind::conv_grad_input ? by_columns<OpKind::conv_grad_input>
                                                   : by_columns<OpKind::conv_grad_weight>,
                   args, memory);
   };
-  return options;
+  return {{"columns", run, DeviceKind::cuda}};
 }
 
 TEST(CudaConv, EveryCaseByColumns) {
@@ -74,8 +72,7 @@ void check_chunks(const Sizes& sizes, OpKind op, bool several_images) {
   const ConvColumns cut = conv_columns(shape, op, 4, 4);
   EXPECT_FALSE(cut.whole);
   EXPECT_EQ(cut.images > 1, several_images);
-  RunOptions cpu, device = columns_on_device();
-  cpu.instruction_set = cpu_instruction_set();
+  RunOptions cpu{cpu_device(cpu_instruction_set())}, device = columns_on_device();
   expect_all_close(run_case(built, device), run_case(built, cpu), 1e-5);
 }
 
@@ -95,9 +92,7 @@ TEST(CudaConv, GradientsHaveTheSameBitsEachTime) {
   const Sizes sizes = {{2, 3, 9, 8}, {4, 3, 3, 3}, {2, 4, 9, 8}, {1, 1}, {1, 1, 1, 1}, {1, 1}, 1};
   for (const OpKind op : {OpKind::conv, OpKind::conv_grad_input, OpKind::conv_grad_weight}) {
     const CaseGraph built = build_case(case_of(sizes, op), DType::f32, 4);
-    RunOptions options;
-    options.device = DeviceKind::cuda;
-    options.run = [](OpKind kind, KernelArgs& args, auto memory) { run_on_device(kind, args, memory); };
+    RunOptions options{test_devices()[0]};
     const std::vector<HostTensor> first = run_case(built, options);
     for (int i = 0; i < 4; ++i) expect_same_bits(run_case(built, options), first);
   }
@@ -111,9 +106,7 @@ TEST(CudaConv, NothingToAddUp) {
       if (input.shape[0] == 1) input.shape[0] = 0;
     if (op == OpKind::conv_grad_input) op_case.attributes.set(Attr::shape, empty.x);
     const CaseGraph built = build_case(op_case, DType::f32, 4);
-    RunOptions options;
-    options.device = DeviceKind::cuda;
-    options.run = [](OpKind kind, KernelArgs& args, auto memory) { run_on_device(kind, args, memory); };
+    RunOptions options{test_devices()[0]};
     expect_all_close(run_case(built, options), reference_outputs(built), 1e-6);
   }
 }

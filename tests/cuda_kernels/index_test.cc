@@ -58,8 +58,7 @@ TEST(CudaScatter, SameBitsAsTheCpuKernels) {
   for (const OpCase& op_case : cases)
     for (const DType precision : {DType::f32, DType::f64}) {
       const CaseGraph built = build_case(op_case, precision, 5);
-      RunOptions cpu;
-      cpu.instruction_set = "baseline";
+      RunOptions cpu{cpu_device("baseline")};
       expect_same_bits(device_outputs(built), run_case(built, cpu));
     }
 }

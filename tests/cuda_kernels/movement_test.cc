@@ -1,7 +1,7 @@
 // Copies of sizes around tiles and pieces, of every width; reductions around blocks and chunks.
 #include <gtest/gtest.h>
 
-#include "graph/ops/reduce_chunks.h"
+#include "graph/ops/cuda_reduce_chunks.h"
 #include "tests/cuda_kernels/sized_case.h"
 #include "tests/op_cases/case_lists.h"
 
@@ -88,7 +88,7 @@ TEST(CudaReduce, ChunksCoverEverything) {
         EXPECT_LT(c.chunk * (c.chunks - 1), std::max<int64_t>(reduced, 1));
         EXPECT_LE(c.chunks, 65535);
         EXPECT_EQ(kReduceThreads % c.lanes, 0);
-        EXPECT_LE(c.chunks > 1 ? c.chunks * kept * 8 : 0, reduce_workspace(kept, reduced));
+        EXPECT_LE(c.chunks > 1 ? c.chunks * kept * 8 : 0, cuda_reduce_workspace(kept, reduced));
       }
 }
 

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/cuda_kernels/device_call.h"
 #include "tests/kernels/judge.h"
 
 namespace zeroplan {
@@ -11,18 +10,10 @@ namespace {
 
 constexpr uint64_t kSeed = 11;
 
-RunOptions on_device(MemoryLayout layout) {
-  RunOptions options;
-  options.layout = layout;
-  options.device = DeviceKind::cuda;
-  options.run = [](OpKind op, KernelArgs& args, auto memory) { run_on_device(op, args, memory); };
-  return options;
-}
-
 }  // namespace
 
 std::vector<HostTensor> device_outputs(const CaseGraph& built, MemoryLayout layout) {
-  RunOptions options = on_device(layout);
+  RunOptions options{test_devices()[0], 1, layout};
   return run_case(built, options);
 }
 
@@ -36,7 +27,7 @@ void check_on_device(const OpCase& op_case) {
          {MemoryLayout::contiguous, MemoryLayout::reversed_axes, MemoryLayout::padded_rows, MemoryLayout::every_other}) {
       if (layout != MemoryLayout::contiguous && op_def(op_case.op).accepts == nullptr) break;
       SCOPED_TRACE("layout " + std::to_string(static_cast<int>(layout)));
-      RunOptions options = on_device(layout);
+      RunOptions options{test_devices()[0], 1, layout};
       const std::vector<HostTensor> got = run_case(built, options);
       if (layout == MemoryLayout::contiguous || options.strided_inputs > 0)
         expect_all_close(got, want, tolerance(op_case.op, want[0].dtype() == DType::f64 ? DType::f64 : DType::f32));

@@ -1,7 +1,7 @@
 // Batch statistics and pools of sizes that cross chunks and blocks.
 #include <gtest/gtest.h>
 
-#include "graph/ops/channel_chunks.h"
+#include "graph/ops/cuda_channel_chunks.h"
 #include "tests/cuda_kernels/sized_case.h"
 #include "tests/op_cases/case_lists.h"
 

@@ -20,9 +20,7 @@ HostTensor result(const TestDevice& device, OpKind op, std::vector<HostTensor> o
   }
   build.add_multi(op, inputs, std::move(attributes));
   built.node = built.graph.nodes.back();
-  RunOptions options;
-  options.device = device.kind;
-  options.run = device.run;
+  RunOptions options{device};
   return run_case(built, options)[0];
 }
 

@@ -129,7 +129,7 @@ std::vector<HostTensor> run_case(const CaseGraph& built, RunOptions& options) {
     std::memcpy(outputs[output].data(), in[input].data, inputs[input].bytes.size());
     in[input].data = outputs[output].data();
   }
-  const int64_t scratch = workspace_bytes(built.graph, node, options.device, options.threads);
+  const int64_t scratch = workspace_bytes(built.graph, node, options.device.kind, options.threads);
   Guarded workspace(scratch);
   KernelArgs args;
   args.inputs = in.data();
@@ -143,14 +143,10 @@ std::vector<HostTensor> run_case(const CaseGraph& built, RunOptions& options) {
   args.chain = &chain;
   args.threads = options.threads;
   const std::vector<LaidOut> before = inputs;
-  if (options.run) {
-    std::vector<std::span<std::byte>> memory{workspace.memory()};
-    for (LaidOut& input : inputs) memory.emplace_back(input.bytes);
-    for (Guarded& output : outputs) memory.push_back(output.memory());
-    options.run(node.op, args, memory);
-  } else {
-    cpu_kernel(node.op, options.instruction_set)(args);
-  }
+  std::vector<std::span<std::byte>> memory{workspace.memory()};
+  for (LaidOut& input : inputs) memory.emplace_back(input.bytes);
+  for (Guarded& output : outputs) memory.push_back(output.memory());
+  options.device.run(node.op, args, memory);
   EXPECT_TRUE(workspace.intact()) << "wrote around its workspace";
   for (size_t i = 0; i < inputs.size(); ++i) EXPECT_TRUE(inputs[i].bytes == before[i].bytes) << "wrote to input " << i;
   std::vector<HostTensor> results;

@@ -30,13 +30,11 @@ TestDevice cpu_device(const std::string& instruction_set);
 void run_kernel(const TestDevice& device, OpKind op, KernelArgs& args);
 
 struct RunOptions {
-  std::string instruction_set;  // of the CPU
+  TestDevice device;
   int threads = 1;
   MemoryLayout layout = MemoryLayout::contiguous;    // of the operands that accept it
   std::optional<std::pair<int, int>> in_place = {};  // (output, input)
   int strided_inputs = 0;                            // out: how many operands took the layout
-  DeviceKind device = DeviceKind::cpu;
-  RunKernel run = {};  // none: the CPU kernel
 };
 
 // Sets that this machine has.

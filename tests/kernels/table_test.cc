@@ -38,7 +38,7 @@ std::vector<HostTensor> run(OpKind op, std::vector<HostTensor> inputs, Attribute
   }
   builder.add_multi(op, operands, attributes);
   built.node = built.graph.nodes.back();
-  RunOptions options{cpu_instruction_set()};
+  RunOptions options{cpu_device(cpu_instruction_set())};
   return run_case(built, options);
 }
 

@@ -17,9 +17,7 @@ TEST_P(Types, EachAcceptedOneHasAKernel) {
     for (const DType dtype : accepted_types(op_case)) {
       SCOPED_TRACE(std::string(op_case.name) + " " + std::string(dtype_name(dtype)));
       const CaseGraph built = build_typed(op_case, dtype, 9);
-      RunOptions options;
-      options.device = GetParam().kind;
-      options.run = GetParam().run;
+      RunOptions options{GetParam()};
       try {
         expect_all_close(run_case(built, options), reference_outputs(built),
                          tolerance(op_case.op, dtype == DType::f64 ? dtype : DType::f32));

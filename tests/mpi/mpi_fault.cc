@@ -55,7 +55,7 @@ void happen(const std::string& what) {
 void train_and_fail(const Plan& plan, const Fault& fault, MpiJob& job) {
   ExecutorOptions options;
   options.collective_deadline_ms = kDeadline;
-  options.backend = [&job](const Plan& p, std::chrono::milliseconds deadline) { return make_mpi_backend(job, p, deadline); };
+  options.backend = [&job](const Plan& p, std::chrono::milliseconds deadline) { return make_mpi_backend(job, p, deadline, 0); };
   options.before_step = [&](int rank, Program program, int index, const Step&) {
     if (rank == fault.rank && index == fault.index && program_name(program) == fault.program) happen(fault.what);
   };

@@ -16,8 +16,11 @@ struct IndexSortSizes {
   int64_t tiles() const { return (entries + kSortTile - 1) / kSortTile; }
   int passes() const { return (std::bit_width(static_cast<uint64_t>(rows)) + 7) / 8; }
   int64_t list_bytes() const { return workspace_round(entries * 8); }
-  // Rows and positions, each twice, and how often each digit occurs in each tile.
-  int64_t bytes() const { return entries == 0 ? 0 : 4 * list_bytes() + workspace_round(tiles() * kSortDigits * 8); }
 };
+
+// Rows and positions, each twice, and how often each digit occurs in each tile.
+inline int64_t cuda_index_sort_workspace(const IndexSortSizes& s) {
+  return s.entries == 0 ? 0 : 4 * s.list_bytes() + workspace_round(s.tiles() * kSortDigits * 8);
+}
 
 }  // namespace zeroplan

@@ -21,7 +21,7 @@ struct TopKLists {
   }
 };
 
-inline int64_t top_k_cuda_workspace(int64_t lines, const TopKLists& lists) {
+inline int64_t cuda_top_k_workspace(int64_t lines, const TopKLists& lists) {
   if (lists.size == 0 || lists.k == 0) return 0;
   return lists.bytes(lines) * (lists.pieces() > 1 ? 2 : 1);
 }

@@ -21,8 +21,8 @@ struct ConvColumns {
 ConvColumns conv_columns(const ConvShape& shape, OpKind op, int64_t element_bytes, int64_t wide_bytes);
 
 // Scratch that an algorithm of the convolution library may use.
-int64_t conv_library_workspace(const ConvShape& shape, int64_t element_bytes);
+int64_t cuda_conv_library_workspace(const ConvShape& shape, int64_t element_bytes);
 // Bytes that the CUDA kernel needs, whichever way it takes.
-int64_t conv_cuda_workspace(const ConvShape& shape, OpKind op, int64_t element_bytes, int64_t wide_bytes);
+int64_t cuda_conv_workspace(const ConvShape& shape, OpKind op, int64_t element_bytes, int64_t wide_bytes);
 
 }  // namespace zeroplan

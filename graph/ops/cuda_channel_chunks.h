@@ -30,9 +30,9 @@ inline ChannelChunks channel_chunks(int64_t batch, int64_t channels, int64_t pla
 }
 
 // Two numbers in double per chunk and channel, then three per channel.
-inline int64_t batch_norm_partial_bytes(int64_t channels, int64_t chunks) { return workspace_round(2 * chunks * channels * 8); }
-inline int64_t batch_norm_workspace(int64_t batch, int64_t channels, int64_t plane) {
-  return batch_norm_partial_bytes(channels, channel_chunks(batch, channels, plane).chunks) + workspace_round(3 * channels * 8);
+inline int64_t cuda_batch_norm_partial_bytes(int64_t channels, int64_t chunks) { return workspace_round(2 * chunks * channels * 8); }
+inline int64_t cuda_batch_norm_workspace(int64_t batch, int64_t channels, int64_t plane) {
+  return cuda_batch_norm_partial_bytes(channels, channel_chunks(batch, channels, plane).chunks) + workspace_round(3 * channels * 8);
 }
 
 }  // namespace zeroplan

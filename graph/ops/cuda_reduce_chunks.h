@@ -39,7 +39,7 @@ inline ReduceChunks reduce_chunks(int64_t kept, int64_t reduced, bool across) {
 }
 
 // One number of 8 bytes per result and chunk, [chunks, kept], whichever way the operand lies.
-inline int64_t reduce_workspace(int64_t kept, int64_t reduced) {
+inline int64_t cuda_reduce_workspace(int64_t kept, int64_t reduced) {
   int64_t bytes = 0;
   for (const bool across : {false, true}) {
     const ReduceChunks c = reduce_chunks(kept, reduced, across);

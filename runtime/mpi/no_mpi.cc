@@ -1,3 +1,4 @@
+// Built where MPI is not.
 #include "base/error.h"
 #include "runtime/mpi/mpi_job.h"
 

@@ -1,4 +1,4 @@
-#include "graph/ops/conv_columns.h"
+#include "graph/ops/cuda_conv_columns.h"
 
 #include <algorithm>
 
@@ -39,19 +39,19 @@ ConvColumns conv_columns(const ConvShape& s, OpKind op, int64_t element_bytes, i
     if (c.images > 1) c.dy_bytes = rounded_bytes(checked_mul(s.groups * s.out_channels * c.images, c.part), element_bytes);
     if (!c.whole) c.sum_bytes = rounded_bytes(results, wide_bytes);
   }
-  c.product_bytes = product_workspace(checked_mul(results, weight ? 1 : c.images));
+  c.product_bytes = cuda_matmul_workspace(checked_mul(results, weight ? 1 : c.images));
   return c;
 }
 
-int64_t conv_library_workspace(const ConvShape& s, int64_t element_bytes) {
+int64_t cuda_conv_library_workspace(const ConvShape& s, int64_t element_bytes) {
   const int64_t points = checked_mul(s.groups * s.in_channels, s.windows.in_points()),
                 results = checked_mul(s.groups * s.out_channels, s.windows.out_points());
   const int64_t elements = checked_add(checked_mul(s.batch, checked_add(points, results)), weights_of(s));
   return std::clamp(rounded_bytes(elements, 2 * element_bytes), kLeastLibrary, kMostLibrary);
 }
 
-int64_t conv_cuda_workspace(const ConvShape& s, OpKind op, int64_t element_bytes, int64_t wide_bytes) {
-  return std::max(conv_columns(s, op, element_bytes, wide_bytes).total(), conv_library_workspace(s, element_bytes));
+int64_t cuda_conv_workspace(const ConvShape& s, OpKind op, int64_t element_bytes, int64_t wide_bytes) {
+  return std::max(conv_columns(s, op, element_bytes, wide_bytes).total(), cuda_conv_library_workspace(s, element_bytes));
 }
 
 }  // namespace zeroplan
