@@ -37,8 +37,8 @@ std::string header_entries(const PlanHeader& h) {
   return fmt::format(
       "ranks {}, batch {}, micro-batches {}, stage {}, device {}, threads {}, precision {}, optimizer {}, momentum {}, prefetch {}, reduce "
       "{}, model {}",
-      h.ranks, h.batch, h.micro_batches, h.stage, h.device, h.threads, type_name(h.precision), h.optimizer, h.momentum, h.prefetch,
-      reduce_mode_name(h.reduce), h.model_digest);
+      h.ranks, h.batch, h.micro_batches, h.stage, device_kind_name(h.device), h.threads, type_name(h.precision), h.optimizer, h.momentum,
+      h.prefetch, reduce_mode_name(h.reduce), h.model_digest);
 }
 
 std::string unit_entry(const Plan& plan, size_t i) {

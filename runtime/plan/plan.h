@@ -84,9 +84,8 @@ struct PlanHeader {
   int prefetch = 1;
   int max_live_units = 2;  // gathered units live at once, at most
   DeviceKind device = DeviceKind::cpu;
-  ReduceMode reduce = ReduceMode::ordered;  // fast: with device cuda alone
-  std::string loss;                         // description
-  std::string cost_source;
+  ReduceMode reduce = ReduceMode::ordered;                   // fast: with device cuda alone
+  std::string loss, cost_source;                             // descriptions
   std::vector<std::pair<std::string, std::string>> options;  // effective value of every compile option, by name
 };
 
