@@ -57,9 +57,9 @@ differ() { local words=$1 n=$2; shift 2; refused "$words" mpirun -n "$n" bash "$
 "$zeroplan" new mlp -o other.onnx >/dev/null
 differ 'ranks 0 and 1 have different plans; the first entry that differs is header' 2 "$model" "$work/other.onnx" "${train[@]:0:2}" @ "${train[@]:3}"
 grep -qF '(rank 1, step 0, load' refused.log || fail "no place: $(cat refused.log)"
-"$zeroplan" compile "$model" -o other.zplan --ranks 2 --batch 12 --stage 1 >/dev/null
-differ 'stage 3' 2 "$work/two.zplan" "$work/other.zplan" "$zeroplan" run @ --data synthetic --steps 2
 grep -qE 'then .*(step|unit) [0-9]+' refused.log || fail "no step or unit: $(cat refused.log)"
+"$zeroplan" compile "$model" -o other.zplan --ranks 2 --batch 12 --stage 1 >/dev/null
+differ 'rank 0 has --stage 3, rank 1 has --stage 1' 2 "$work/two.zplan" "$work/other.zplan" "$zeroplan" run @ --data synthetic --steps 2
 # The same plan in another folder is the same.
 mkdir elsewhere && cp two.zplan elsewhere/ && cp "$model" elsewhere/
 mpirun -n 2 bash per_rank.sh "$work" "$work/elsewhere" "$zeroplan" run @/two.zplan --data synthetic --steps 2 >/dev/null 2>&1 || fail "the same plan, elsewhere"
@@ -68,6 +68,8 @@ differ 'rank 0 has --lr 0.1, rank 1 has --lr 0.2' 2 0.1 0.2 "${train[@]}" --lr @
 differ 'rank 0 has --steps 2, rank 1 has --steps 3' 2 2 3 "${train[@]:0:5}" --steps @ --batch 12
 differ "rank 0 has --seed 1, rank " 3 1 2 "${train[@]}" --seed @
 differ "device cuda" 2 cpu cuda "${train[@]}" --device @
+differ 'rank 0 has --reduce-dtype fp32, rank 1 has --reduce-dtype bf16' 2 fp32 bf16 "${train[@]}" --reduce-dtype @
+differ 'rank 0 has --threads 1, rank 1 has --threads 2' 2 1 2 "${train[@]}" --threads @
 # A rank without its data.
 mkdir data && cp "$models"/mlp/data/*.npy data/ 2>/dev/null || fail "no data of mlp"
 differ 'nowhere' 3 "$work/data" "$work/nowhere" "$zeroplan" train "$model" --data @ --batch 12 --steps 2

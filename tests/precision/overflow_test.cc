@@ -88,5 +88,15 @@ TEST(LossScale, ALossThatIsNotFiniteIsAnError) {
   EXPECT_THAT(error_of([&] { train(tiny, half(sgd_compile(4)), sgd_run(0.1, 1)); }), HasSubstr("is not finite"));
 }
 
+// Gradients are sums over samples, and nothing scales what goes over the wire where the model computes in float32.
+TEST(ReduceDtype, SumsBeyondFloat16AreNamed) {
+  CompileOptions options = sgd_compile(4, 1);
+  options.reduce_dtype = DType::f16;
+  HostTensor t = random_tensor({8, 4}, 2);
+  for (int64_t i = 0; i < t.count(); ++i) t.set(i, 1e6);
+  const TinyCase large(tiny_mlp(2, 4), {{"x", random_tensor({8, 4}, 1)}, {"t", t}});
+  EXPECT_THAT(error_of([&] { train(large, options, sgd_run(0.1, 1)); }), HasSubstr("--reduce-dtype bf16 or fp32"));
+}
+
 }  // namespace
 }  // namespace zeroplan
