@@ -3,6 +3,7 @@
 
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/space.cuh"
+#include "kernels/cuda/storage.cuh"
 
 namespace zeroplan::kernels_cuda {
 
