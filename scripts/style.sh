@@ -4,6 +4,6 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 if clang-format --version 2>/dev/null | grep -q 'version 14\.'; then
-  find . -path ./build\* -prune -o \( -name '*.cc' -o -name '*.h' \) -print0 | xargs -0 clang-format --dry-run -Werror
+  find . -path ./build\* -prune -o \( -name '*.cc' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' \) -print0 | xargs -0 clang-format --dry-run -Werror
 fi
 exec python3 scripts/style.py
