@@ -18,6 +18,12 @@ void require_same_model(const Plan& plan, WeightFiles& files) {
         files.model_path(), digest, plan.header.model_digest));
 }
 
+std::vector<Parameter> parameters_of(const Plan& plan) {
+  std::vector<Parameter> parameters;
+  for (const PlanParameter& p : plan.parameters) parameters.push_back(p.parameter);
+  return parameters;
+}
+
 }  // namespace
 
 WeightReader open_weights(const Plan& plan, std::shared_ptr<WeightFiles> files) {
@@ -37,12 +43,15 @@ std::unique_ptr<Executor> make_executor(const Plan& plan, ExecutorOptions option
                                     std::move(options));
 }
 
+void give_to_export(Executor& executor) {
+  for (int round = export_rounds(parameters_of(executor.plan())); round > 0; --round) executor.export_parameters([](int, const void*) {});
+}
+
 ExportedFiles export_trained(Executor& executor, const std::string& path) {
   const Plan& plan = executor.plan();
   WeightFiles files(plan.header.model_path);
   require_same_model(plan, files);
-  std::vector<Parameter> parameters;
-  for (const PlanParameter& p : plan.parameters) parameters.push_back(p.parameter);
+  const std::vector<Parameter> parameters = parameters_of(plan);
   return export_model(plan.header.model_path, path, parameters, [&](const TakeParameter& take) {
     executor.export_parameters([&](int index, const void* values) {
       const Parameter& p = parameters[index];

@@ -39,7 +39,9 @@ std::unique_ptr<Executor> make_executor(const Plan& plan, ExecutorOptions option
 std::map<std::string, HostTensor> predict(Executor& executor, const DataSource& data);
 
 // The original with the trained weights. Throws Error where it is not the file any more that the plan was compiled from.
+// In the process of rank 0; the processes of other ranks call give_to_export meanwhile.
 ExportedFiles export_trained(Executor& executor, const std::string& path);
+void give_to_export(Executor& executor);
 
 const char* version();
 

@@ -2,9 +2,9 @@
 # The test command: builds and tests the asan, tsan, cuda-host and release presets, compiles and links for CUDA where the toolkit is, tries
 # the installed package and the README's commands, runs ONNX's suites forward and checks their gradients, trains files from PyPI, checks style.
 # Prints minutes per stage. scripts/check_full.sh has what takes longer.
-#   ZEROPLAN_CHECK_STAGES  some of: style asan tsan cuda demo release (default: all)
+#   ZEROPLAN_CHECK_STAGES  some of: style asan tsan cuda demo release (default), cuda-tsan (the stand-in's streams and communicators)
 #   ZEROPLAN_REQUIRE_CUDA  set: without the toolkit the check fails, instead of leaving CUDA out
-# Stage cuda, and the parts of asan and tsan that need the toolkit: kernels and runs on the CPU's stand-in for CUDA; then the real build by
+# Stage cuda, and the part of asan that needs the toolkit: kernels and runs on the CPU's stand-in for CUDA; then the real build by
 # nvcc for sm_80, sm_90 and sm_100, which nothing here can run.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -18,11 +18,6 @@ if ! has_cuda_toolkit; then
   echo "cuda: not built, no toolkit"
   [ -z "${ZEROPLAN_REQUIRE_CUDA:-}" ] || exit 1
 fi
-# The programs that label tsan runs, of those that there are.
-tsan_targets() {
-  echo zeroplan device_test comm_test exec_test e2e_test precision_test mpi_comm_test mpi_fault
-  if has_cuda_toolkit; then echo cuda_device_test cuda_comm_test; fi
-}
 cuda_host_targets() { cmake --preset cuda-host >"$log" 2>&1 && ninja -C build-cuda-host -t targets all | grep -oE '^cuda_[a-z_]*_test:' | tr -d :; }
 
 stage setup bash scripts/setup.sh
@@ -33,9 +28,13 @@ if wants asan; then
 fi
 if wants tsan; then
   export TSAN_OPTIONS=halt_on_error=1
-  # shellcheck disable=SC2046
-  stage "build tsan" build tsan $(tsan_targets)
+  stage "build tsan" build tsan device_test comm_test exec_test e2e_test precision_test mpi_comm_test mpi_fault
   stage "test tsan" run_tests tsan -L tsan
+fi
+if wants cuda-tsan; then
+  export TSAN_OPTIONS=halt_on_error=1
+  stage "build cuda-host-tsan" build cuda-host-tsan zeroplan cuda_device_test cuda_comm_test
+  stage "test cuda-host-tsan" run_tests cuda-host-tsan -L tsan -R cuda
 fi
 if wants cuda && has_cuda_toolkit; then
   # shellcheck disable=SC2046

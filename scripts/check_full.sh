@@ -28,9 +28,11 @@ if wants asan; then
 fi
 if wants tsan; then
   export TSAN_OPTIONS=halt_on_error=1
-  run "build tsan" build tsan zeroplan cuda_e2e_test
-  run "runs, TSan" build-tsan/cuda_e2e_test --gtest_brief=1
-  run "mlp, TSan" cuda_runs build-tsan mlp
+  run "build cuda-host-tsan" build cuda-host-tsan zeroplan cuda_device_test cuda_comm_test cuda_e2e_test
+  run "streams, TSan" build-cuda-host-tsan/cuda_device_test --gtest_brief=1
+  run "communicators, TSan" build-cuda-host-tsan/cuda_comm_test --gtest_brief=1
+  run "runs, TSan" build-cuda-host-tsan/cuda_e2e_test --gtest_brief=1
+  run "mlp, TSan" cuda_runs build-cuda-host-tsan mlp
 fi
 
 print_table

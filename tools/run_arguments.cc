@@ -243,7 +243,7 @@ std::vector<std::string> RunArguments::settings(const Plan& plan, const RunData&
 
 // All ranks gather, the first one writes.
 void RunArguments::export_model(Executor& executor) const {
-  if (!processes_->first()) return executor.export_parameters([](int, const void*) {});
+  if (!processes_->first()) return give_to_export(executor);
   const ExportedFiles exported = export_trained(executor, export_);
   say("exported {}\n", fmt::join(exported.paths, " and its weights "));
   for (const std::string& line : exported.report) say("{}\n", line);

@@ -112,11 +112,11 @@ class Export {
 
   // Parts that are equal to what they were merged with need no initializer of their own.
   std::vector<bool> find_joined() {
+    std::vector<bool> joined(parameters_.size(), false);
+    if (export_rounds(parameters_) == 1) return joined;
     std::map<std::string, std::optional<Digest>> merged;  // what each split initializer holds now
     for (const Parameter& p : parameters_)
       if (!p.split_uses.empty()) merged[p.source.initializer];
-    std::vector<bool> joined(parameters_.size(), false);
-    if (merged.empty()) return joined;
     std::vector<std::optional<Digest>> parts(parameters_.size());
     give_([&](int index, std::span<const std::byte> values) {
       const Parameter& p = parameters_.at(index);
@@ -208,6 +208,10 @@ class Export {
 };
 
 }  // namespace
+
+int export_rounds(const std::vector<Parameter>& parameters) {
+  return std::any_of(parameters.begin(), parameters.end(), [](const Parameter& p) { return !p.split_uses.empty(); }) ? 2 : 1;
+}
 
 ExportedFiles export_model(const std::string& model_path, const std::string& path, const std::vector<Parameter>& parameters,
                            const GiveParameters& give, int64_t largest) {

@@ -14,8 +14,10 @@ namespace zeroplan {
 // Takes the values of parameter `index`, in the layout of its source and in wide_dtype of Parameter::dtype; the bytes are needed during the
 // call only.
 using TakeParameter = std::function<void(int index, std::span<const std::byte> values)>;
-// Calls `take` once for each parameter, in any order; called twice where the model has split initializers.
+// Calls `take` once for each parameter, in any order; called export_rounds() times.
 using GiveParameters = std::function<void(const TakeParameter& take)>;
+// Twice where an initializer was split: first to see which parts differ from it.
+int export_rounds(const std::vector<Parameter>& parameters);
 
 struct ExportedFiles {
   std::vector<std::string> paths;   // the model's first

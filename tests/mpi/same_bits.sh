@@ -17,6 +17,12 @@ for n in 2 4; do
   done
 done
 
+# Initializers that were split are read twice for the export, by all ranks.
+merged=("$zeroplan" train "$models/gpt2_nano_zero_bias/model.onnx" --data synthetic --batch 8 --steps 2)
+"${merged[@]}" --ranks 2 --export threads.onnx | grep -q 'an initializer of its own' || fail "nothing was split"
+mpirun -n 2 "${merged[@]}" --export "$work/processes.onnx" >processes.log 2>&1 || fail "$(tail -3 processes.log)"
+cmp threads.onnx processes.onnx
+
 # Evaluation, shuffling, a last batch that is not full, gradients in double: whatever ranks must agree on.
 "$zeroplan" new gpt2-nano -o nano.onnx >/dev/null
 head -c 4000 "$zeroplan" | od -An -v -tx1 | tr -d ' \n' >tokens
