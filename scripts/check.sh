@@ -2,10 +2,10 @@
 # The test command: builds and tests the asan, tsan, cuda-host and release presets, compiles and links for CUDA where the toolkit is, tries
 # the installed package and the README's commands, runs ONNX's suites forward and checks their gradients, trains files from PyPI, checks style.
 # Prints minutes per stage. scripts/check_full.sh has what takes longer.
-#   ZEROPLAN_CHECK_STAGES  some of: style asan tsan cuda demo release (default), cuda-tsan (the stand-in's streams and communicators)
+#   ZEROPLAN_CHECK_STAGES  some of: style asan tsan cuda demo release (default), cuda-asan, cuda-tsan
 #   ZEROPLAN_REQUIRE_CUDA  set: without the toolkit the check fails, instead of leaving CUDA out
-# Stage cuda, and the part of asan that needs the toolkit: kernels and runs on the CPU's stand-in for CUDA; then the real build by
-# nvcc for sm_80, sm_90 and sm_100, which nothing here can run.
+# Stage cuda: kernels and runs on the CPU's stand-in for CUDA; then the real build by nvcc for sm_80, sm_90 and sm_100, which nothing here
+# can run. Stages cuda-asan and cuda-tsan: what holds on the stand-in under the sanitizers, for which a bare machine's hour is too short.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 stages=${ZEROPLAN_CHECK_STAGES:-style asan tsan cuda demo release}
@@ -30,6 +30,10 @@ if wants tsan; then
   export TSAN_OPTIONS=halt_on_error=1
   stage "build tsan" build tsan device_test comm_test exec_test e2e_test precision_test mpi_comm_test mpi_fault
   stage "test tsan" run_tests tsan -L tsan
+fi
+if wants cuda-asan; then
+  stage "build cuda-host-asan" build cuda-host-asan zeroplan cuda_kernels_test cuda_device_test
+  stage "test cuda-host-asan" run_tests cuda-host-asan -R '^cuda_(kernels|device)_test|^cuda_runs'
 fi
 if wants cuda-tsan; then
   export TSAN_OPTIONS=halt_on_error=1

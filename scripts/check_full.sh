@@ -21,10 +21,11 @@ if wants delays; then ZEROPLAN_DELAYED_RUNS=200 run "200 delayed runs" cuda_runs
 if wants matrix; then run "matrix of exported models" cuda_runs build-cuda-host matrix; fi
 if wants golden; then run "golden losses and gradients" build-cuda-host/cuda_golden_test --gtest_brief=1; fi
 if wants asan; then
-  run "build asan" build asan zeroplan cuda_kernels_test
-  run "kernels, ASan and UBSan" build-asan/cuda_kernels_test --gtest_brief=1
-  run "mlp, ASan and UBSan" cuda_runs build-asan mlp
-  run "bf16, ASan and UBSan" cuda_runs build-asan bf16
+  run "build cuda-host-asan" build cuda-host-asan zeroplan cuda_kernels_test cuda_device_test
+  run "kernels, ASan and UBSan" build-cuda-host-asan/cuda_kernels_test --gtest_brief=1
+  run "device, ASan and UBSan" build-cuda-host-asan/cuda_device_test --gtest_brief=1
+  run "mlp, ASan and UBSan" cuda_runs build-cuda-host-asan mlp
+  run "bf16, ASan and UBSan" cuda_runs build-cuda-host-asan bf16
 fi
 if wants tsan; then
   export TSAN_OPTIONS=halt_on_error=1

@@ -16,12 +16,11 @@ wants() { [[ " $stages " == *" $1 "* ]]; }
 preset_folder() { if [ "$1" = release ]; then echo build; else echo "build-$1"; fi; }
 has_cuda_toolkit() { command -v nvcc >/dev/null || [ -x "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" ]; }
 
-# build PRESET [TARGET…]: quiet where it succeeds. Without a toolkit preset asan goes without the kernels of CUDA.
+# build PRESET [TARGET…]: quiet where it succeeds.
 build() {
-  local preset=$1 options=()
+  local preset=$1
   shift
-  if [ "$preset" = asan ] && ! has_cuda_toolkit; then options=(-DZEROPLAN_CUDA=OFF); fi
-  cmake --preset "$preset" "${options[@]}" >"$log" 2>&1 && cmake --build --preset "$preset" ${1:+--target "$@"} >"$log" 2>&1 && return
+  cmake --preset "$preset" >"$log" 2>&1 && cmake --build --preset "$preset" ${1:+--target "$@"} >"$log" 2>&1 && return
   grep -E -A5 'error|FAILED' "$log" | tail -80
   return 1
 }
