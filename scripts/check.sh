@@ -18,7 +18,6 @@ if ! has_cuda_toolkit; then
   echo "cuda: not built, no toolkit"
   [ -z "${ZEROPLAN_REQUIRE_CUDA:-}" ] || exit 1
 fi
-cuda_host_targets() { cmake --preset cuda-host >"$log" 2>&1 && ninja -C build-cuda-host -t targets all | grep -oE '^cuda_[a-z_]*_test:' | tr -d :; }
 
 stage setup bash scripts/setup.sh
 if wants style; then stage style bash scripts/style.sh; fi

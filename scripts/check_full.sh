@@ -15,7 +15,8 @@ failed=0
 run() { stage "$@" || failed=1; }
 cuda_runs() { python3 tests/cuda_runs/run.py "$1/zeroplan" tests/models "$2"; }
 
-run "build cuda-host" build cuda-host zeroplan cuda_kernels_test cuda_e2e_test cuda_device_test cuda_comm_test cuda_golden_test
+# shellcheck disable=SC2046
+run "build cuda-host" build cuda-host zeroplan $(cuda_host_targets)
 if wants suites; then run "suites on the stand-in" run_tests cuda-host -L cuda_host; fi
 if wants delays; then ZEROPLAN_DELAYED_RUNS=200 run "200 delayed runs" cuda_runs build-cuda-host delays; fi
 if wants matrix; then run "matrix of exported models" cuda_runs build-cuda-host matrix; fi

@@ -16,6 +16,8 @@ wants() { [[ " $stages " == *" $1 "* ]]; }
 preset_folder() { if [ "$1" = release ]; then echo build; else echo "build-$1"; fi; }
 has_cuda_toolkit() { command -v nvcc >/dev/null || [ -x "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" ]; }
 
+# The test programs of preset cuda-host.
+cuda_host_targets() { cmake --preset cuda-host >"$log" 2>&1 && ninja -C build-cuda-host -t targets all | grep -oE '^cuda_[a-z0-9_]*_test:' | tr -d :; }
 # build PRESET [TARGET…]: quiet where it succeeds.
 build() {
   local preset=$1
