@@ -8,22 +8,13 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/split.h"
 #include "tools/console.h"
 
 namespace zeroplan {
 namespace {
 
 constexpr auto kLauncher = std::chrono::seconds(5);  // for it to end the processes of a job that has failed
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  for (size_t at = 0; at <= text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    lines.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return lines;
-}
 
 }  // namespace
 
@@ -45,7 +36,7 @@ void Processes::join() {
 
 void Processes::require_equal(const std::vector<std::string>& settings) const {
   if (!job_) return;
-  const std::vector<std::string> first = lines_of(job_->broadcast(fmt::format("{}", fmt::join(settings, "\n"))));
+  const std::vector<std::string> first = split(job_->broadcast(fmt::format("{}", fmt::join(settings, "\n"))), '\n');
   for (size_t i = 0; i < std::max(first.size(), settings.size()); ++i) {
     const std::string there = i < first.size() ? first[i] : "nothing", here = i < settings.size() ? settings[i] : "nothing";
     if (there != here)

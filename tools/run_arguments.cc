@@ -219,25 +219,15 @@ std::vector<std::string> RunArguments::settings(const Plan& plan, const RunData&
   const auto samples = [](const DataSource* source) { return source ? source->samples() : 0; };
   std::vector<std::string> all;
   for (const auto& [name, value] : plan.header.options) all.push_back(fmt::format("--{} {}", name, value));
-  const std::vector<std::string> of_run = {fmt::format("--steps {}", o.steps),
-                                           fmt::format("--epochs {}", o.epochs),
-                                           fmt::format("--shuffle {}", o.shuffle),
-                                           fmt::format("--seed {}", o.seed),
-                                           fmt::format("--lr {}", o.lr),
-                                           fmt::format("--betas {},{}", o.beta1, o.beta2),
-                                           fmt::format("--eps {}", o.eps),
-                                           fmt::format("--adam-form {}", adam_form_name(o.adam_form)),
-                                           fmt::format("--weight-decay {}", o.weight_decay),
-                                           fmt::format("--no-decay {}", fmt::join(o.no_decay, " ")),
-                                           fmt::format("--clip {}", o.clip),
-                                           fmt::format("--schedule {}", schedule_),
-                                           fmt::format("--warmup {}", o.warmup),
-                                           fmt::format("--eval-every {}", o.eval_every),
-                                           fmt::format("{} samples of training data", samples(data.training.get())),
-                                           fmt::format("{} samples of evaluation data", samples(data.evaluation.get())),
-                                           fmt::format("{} --trace", trace_.empty() ? "no" : "a"),
-                                           fmt::format("{} --export", export_.empty() ? "no" : "an")};
-  all.insert(all.end(), of_run.begin(), of_run.end());
+  all.insert(all.end(),
+             {fmt::format("--steps {}", o.steps), fmt::format("--epochs {}", o.epochs), fmt::format("--shuffle {}", o.shuffle),
+              fmt::format("--seed {}", o.seed), fmt::format("--lr {}", o.lr), fmt::format("--betas {},{}", o.beta1, o.beta2),
+              fmt::format("--eps {}", o.eps), fmt::format("--adam-form {}", adam_form_name(o.adam_form)),
+              fmt::format("--weight-decay {}", o.weight_decay), fmt::format("--no-decay {}", fmt::join(o.no_decay, " ")),
+              fmt::format("--clip {}", o.clip), fmt::format("--schedule {}", schedule_), fmt::format("--warmup {}", o.warmup),
+              fmt::format("--eval-every {}", o.eval_every), fmt::format("{} samples of training data", samples(data.training.get())),
+              fmt::format("{} samples of evaluation data", samples(data.evaluation.get())),
+              fmt::format("{} --trace", trace_.empty() ? "no" : "a"), fmt::format("{} --export", export_.empty() ? "no" : "an")});
   return all;
 }
 

@@ -4,6 +4,7 @@
 #include <cuda_fp16.h>
 
 #include "base/dtype.h"
+#include "base/error.h"
 #include "kernels/scalar/converted.h"
 
 namespace zeroplan::kernels_cuda {
@@ -60,14 +61,15 @@ inline void visit_floating(DType dtype, const Fn& fn) {
   }
 }
 
-// Calls fn with an unsigned zero of 1, 2, 4 or 8 bytes, or as wide as an element: for what only moves bytes.
+// Calls fn with an unsigned zero of so many bytes, 1, 2, 4 or 8, or as wide as an element: for what only moves bytes.
 template <typename Fn>
 inline void visit_width(int64_t bytes, const Fn& fn) {
   switch (bytes) {
     case 1: return fn(uint8_t{});
     case 2: return fn(uint16_t{});
     case 4: return fn(uint32_t{});
-    default: return fn(uint64_t{});
+    case 8: return fn(uint64_t{});
+    default: check(false, "what is moved has 1, 2, 4 or 8 bytes");
   }
 }
 template <typename Fn>

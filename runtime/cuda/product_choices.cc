@@ -12,6 +12,7 @@
 #include "graph/ops/op_def.h"
 #include "kernels/cuda/context.h"
 #include "kernels/cuda/product_lists.h"
+#include "runtime/exec/tensor_address.h"
 #include "runtime/plan/dump.h"
 
 namespace zeroplan {
@@ -21,16 +22,13 @@ constexpr int kWords = std::size(cublasLtMatmulAlgo_t{}.data);
 
 // Nothing has been allocated yet. Arenas begin at multiples of more than products ask for: so do these addresses, which nobody reads.
 std::byte* address_of(const Plan& plan, const PlanTensor& tensor, int rank) {
-  int64_t at = (int64_t{static_cast<int>(tensor.arena)} + 1) << 44 | tensor.offset;
-  if (tensor.per_rank) at += rank * plan.units[tensor.unit].shard_elements * dtype_bytes(tensor.dtype);
-  return reinterpret_cast<std::byte*>(at);
+  const int64_t arena = (int64_t{static_cast<int>(tensor.arena)} + 1) << 44;
+  return reinterpret_cast<std::byte*>(arena + offset_for_rank(plan, tensor, rank));
 }
 
 TensorView view_of(const Plan& plan, int32_t tensor, int rank) {
   if (tensor == kNone) return {};
-  const PlanTensor& t = plan.tensors[tensor];
-  return make_view(address_of(plan, t, rank), t.dtype, t.shape,
-                   t.strides.size() == t.shape.size() ? t.strides : contiguous_strides(t.shape));
+  return view_at(address_of(plan, plan.tensors[tensor], rank), plan.tensors[tensor]);
 }
 
 void list_step(const Plan& plan, const Step& step, int rank, CudaContext& context, const ProductTaker& take) {

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "graph/ops/op_def.h"
 #include "runtime/exec/core.h"
+#include "runtime/exec/tensor_address.h"
 
 namespace zeroplan {
 namespace {
@@ -187,15 +188,12 @@ void prepare_inputs(Rank& rank) {
 }  // namespace
 
 std::byte* Rank::address(const PlanTensor& tensor) const {
-  std::byte* at = arenas[static_cast<int>(tensor.arena)].data() + tensor.offset;
-  if (tensor.per_rank) at += index * plan->units[tensor.unit].shard_elements * dtype_bytes(tensor.dtype);
-  return at;
+  return arenas[static_cast<int>(tensor.arena)].data() + offset_for_rank(*plan, tensor, index);
 }
 
 TensorView Rank::view(int32_t tensor) const {
   if (tensor == kNone) return {};
-  const PlanTensor& t = plan->tensors[tensor];
-  return make_view(address(t), t.dtype, t.shape, t.strides.size() == t.shape.size() ? t.strides : contiguous_strides(t.shape));
+  return view_at(address(plan->tensors[tensor]), plan->tensors[tensor]);
 }
 
 const PreparedStep* Rank::active(const Lane& lane) const {

@@ -7,24 +7,18 @@
 namespace zeroplan {
 namespace {
 
-constexpr uint64_t kSeed = 7;
-constexpr DType kPrecisions[] = {DType::f32, DType::f64, DType::f16, DType::bf16};
-
 class KernelCase : public testing::TestWithParam<OpCase> {
  protected:
   // check(device, case) in each precision on each device.
   template <typename Check>
   void everywhere(const Check& check) {
-    for (const DType precision : kPrecisions) {
-      const CaseGraph built = build_case(GetParam(), precision, kSeed);
+    for (const DType precision : kCasePrecisions) {
+      const CaseGraph built = build_case(GetParam(), precision, kCaseSeed);
       for (const TestDevice& device : test_devices()) {
         SCOPED_TRACE(device.name + " " + std::string(dtype_name(precision)));
         check(device, built);
       }
     }
-  }
-  double tolerance_of(const CaseGraph& built) const {
-    return tolerance(GetParam().op, built.graph.value(built.node.outputs[0]).dtype == DType::f64 ? DType::f64 : DType::f32);
   }
 };
 

@@ -7,9 +7,6 @@
 namespace zeroplan {
 namespace {
 
-constexpr uint64_t kSeed = 7;
-constexpr DType kPrecisions[] = {DType::f32, DType::f64, DType::f16, DType::bf16};
-
 class CpuCase : public testing::TestWithParam<OpCase> {
  protected:
   std::vector<HostTensor> run(const CaseGraph& built, const std::string& set, int threads = 1) {
@@ -19,10 +16,9 @@ class CpuCase : public testing::TestWithParam<OpCase> {
 };
 
 TEST_P(CpuCase, InstructionSetsAgree) {
-  for (const DType precision : kPrecisions) {
-    const CaseGraph built = build_case(GetParam(), precision, kSeed);
-    const bool f64 = built.graph.value(built.node.outputs[0]).dtype == DType::f64;
-    const bool wide = tolerance(GetParam().op, f64 ? DType::f64 : DType::f32) > 2e-6;
+  for (const DType precision : kCasePrecisions) {
+    const CaseGraph built = build_case(GetParam(), precision, kCaseSeed);
+    const bool wide = tolerance_of(built) > 2e-6;
     const std::vector<HostTensor> first = run(built, "baseline");
     for (const std::string& set : instruction_sets()) {
       SCOPED_TRACE(set + " " + std::string(dtype_name(precision)));
@@ -32,8 +28,8 @@ TEST_P(CpuCase, InstructionSetsAgree) {
 }
 
 TEST_P(CpuCase, ThreadsGiveTheSameBits) {
-  for (const DType precision : kPrecisions) {
-    const CaseGraph built = build_case(GetParam(), precision, kSeed);
+  for (const DType precision : kCasePrecisions) {
+    const CaseGraph built = build_case(GetParam(), precision, kCaseSeed);
     const std::vector<HostTensor> one = run(built, cpu_instruction_set()), two = run(built, cpu_instruction_set(), 2);
     // Products are the library's: equal bits hold for an equal number of threads.
     if (GetParam().op == OpKind::matmul)

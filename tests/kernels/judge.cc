@@ -30,6 +30,10 @@ double tolerance(OpKind op, DType dtype) {
   }
 }
 
+double tolerance_of(const CaseGraph& built) {
+  return tolerance(built.node.op, built.graph.value(built.node.outputs[0]).dtype == DType::f64 ? DType::f64 : DType::f32);
+}
+
 static void expect_close(const HostTensor& got, const HostTensor& want, double tolerance) {
   ASSERT_EQ(got.shape(), want.shape());
   ASSERT_EQ(got.dtype(), want.dtype());

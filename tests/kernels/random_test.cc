@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/scalar/philox.h"
-#include "tests/kernels/runner.h"
+#include "tests/kernels/step_call.h"
 
 namespace zeroplan {
 namespace {
@@ -55,15 +55,7 @@ struct Draw {
 
  private:
   void run(OpKind op, std::vector<TensorView> in, std::vector<TensorView> out, const Attributes& attributes) const {
-    KernelArgs args;
-    args.inputs = in.data();
-    args.input_count = static_cast<int>(in.size());
-    args.outputs = out.data();
-    args.output_count = static_cast<int>(out.size());
-    args.attributes = &attributes;
-    args.scalars = &scalars;
-    args.threads = threads;
-    cpu_kernel(op, set)(args);
+    StepCall{std::move(in), std::move(out), attributes, scalars, {}, threads}.run(cpu_device(set), op);
   }
 };
 

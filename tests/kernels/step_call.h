@@ -5,7 +5,7 @@
 
 namespace zeroplan {
 
-// A kernel of the training step with all that it is given.
+// A kernel with all that it is given.
 struct StepCall {
   std::vector<TensorView> inputs, outputs;
   Attributes attributes;
